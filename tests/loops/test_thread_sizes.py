@@ -151,6 +151,49 @@ def test_functions_of_threads_whose_parts_are_known_to_fit() -> None:
     assert "cf.assert" not in function
 
 
+def test_loops_of_threads_are_compared_in_front_of_them() -> None:
+    lib, y = program(NAME), np.zeros(3, np.float32)
+    lib.found_steps(f(3, 4), at(2, 0, 1), y)
+    np.testing.assert_array_equal(y, [f(3, 4)[0, 2:].sum(), 0, f(3, 4)[2, 1]])
+    fails("found_steps", LEFT.format("memref.subview", 1), f(3, 3), at(1, 0, 2), y)
+    fails("found_steps", LEFT.format("memref.subview", 0), f(2, 4), at(1, 1, 1), y)
+    lib.found_steps(f(2, 4), at(1, 1, 0), y)
+    y = np.zeros(1, np.float32)
+    lib.calls_steps(f(4), y, 4)
+    np.testing.assert_array_equal(y, f(4).sum())
+    fails("calls_steps", LEFT.format("memref.subview", 0), f(4), y, 5)
+    lib.calls_steps(f(0), y, 0)
+    kernels = emit_text(PROGRAMS / f"{NAME}.mlir", "kernels")
+    for function in ("func @found_steps_kernel", "func private @summed_steps"):
+        code = kernels.split("gpu.module @", 1)[1].split(function, 1)[1].split("return", 1)[0]
+        in_loop = code.split("scf.for", 1)[1]
+        assert "cf.assert" in code
+        assert "cf.assert" not in in_loop
+
+
+def test_sizes_each_made_of_the_one_before_in_two_ways() -> None:
+    sums = "".join(f"    %k{i + 1} = arith.addi %k{i}, %k{i} : index\n" for i in range(30))
+    text = f"""
+func.func @f(%a: memref<?xf32>, %y: memref<?xf32>, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %a, %c0 : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %k0 = arith.subi %i, %c1 : index
+{sums}
+    %k = arith.remui %k30, %m : index
+    %x = memref.subview %a[%k] [1] [1] : memref<?xf32> to memref<1xf32, strided<[1], offset: ?>>
+    %v = memref.load %x[%c0] : memref<1xf32, strided<[1], offset: ?>>
+    memref.store %v, %y[%i] : memref<?xf32>
+  }}
+  return
+}}
+"""
+    y = np.zeros(3, np.float32)
+    on_host(text).f(f(5), y, 3)
+    np.testing.assert_array_equal(y, f(5)[[((i - 1) * 2**30) % 2**64 % 5 for i in range(3)]])
+
+
 @pytest.mark.parametrize("size", [0, 3, 6, 8])
 def test_views_of_parts_that_branches_alone_look_at(size: int) -> None:
     found, fitting = f(2), size // 4

@@ -373,3 +373,43 @@ func.func @affine_steps(%a: memref<?x?xf32>, %y: memref<?x?xf32>) {
   }
   return
 }
+
+// Loops of a thread that are as long as it finds, and of functions that threads call.
+func.func @found_steps(%a: memref<?x?xf32>, %from: memref<?xindex>, %y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %from, %c0 : memref<?xindex>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %k = memref.load %from[%i] : memref<?xindex>
+    %end = arith.addi %k, %k : index
+    scf.for %j = %k to %end step %c1 {
+      %x = memref.subview %a[%i, %j] [1, 1] [1, 1] : memref<?x?xf32> to memref<f32, strided<[], offset: ?>>
+      %v = memref.load %x[] : memref<f32, strided<[], offset: ?>>
+      %z = memref.load %y[%i] : memref<?xf32>
+      %s = arith.addf %z, %v : f32
+      memref.store %s, %y[%i] : memref<?xf32>
+    }
+  }
+  return
+}
+
+func.func private @summed_steps(%a: memref<?xf32>, %y: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %j = %c0 to %n step %c1 {
+    %x = memref.subview %a[%j] [1] [1] : memref<?xf32> to memref<f32, strided<[], offset: ?>>
+    %v = memref.load %x[] : memref<f32, strided<[], offset: ?>>
+    %z = memref.load %y[%c0] : memref<?xf32>
+    %s = arith.addf %z, %v : f32
+    memref.store %s, %y[%c0] : memref<?xf32>
+  }
+  return
+}
+func.func @calls_steps(%a: memref<?xf32>, %y: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%c1) step (%c1) {
+    func.call @summed_steps(%a, %y, %n) : (memref<?xf32>, memref<?xf32>, index) -> ()
+  }
+  return
+}

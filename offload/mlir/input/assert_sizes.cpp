@@ -136,7 +136,7 @@ void AssertSizes::require(OpBuilder &b, Operation *op, arith::CmpIPredicate how,
   auto made = cf::AssertOp::create(b, loc, holds, words); // what may not run is no error yet
   if (!first || !second)
     made->setAttr(kComparesSizes, b.getBoolAttr(how == arith::CmpIPredicate::eq));
-  if (isRunByThreads(made))
+  if (isOfThreads || isRunByThreads(made))
     ofThreads.push_back(made);
 }
 

@@ -4,7 +4,8 @@
 // What is asserted of a step of a loop is asserted in front of the loop instead: of its first step and of its
 // last one, as what rises or falls with a loop's index, like the places of parts, has its ends there. Steps
 // that run if any do are all that is asserted of, so nothing right is refused; what comes to its end between
-// them is not found. What depends on memory that threads read, or on branches, stays with them.
+// them is not found. What depends on memory that threads read, or on branches, stays with them, in front of
+// the loops that each thread has inside of that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -133,10 +134,7 @@ bool mayRunAnyway(Operation *op) {
 /// Loops around an assertion, and what it is made of in front of them.
 class LoopsAround {
 public:
-  explicit LoopsAround(cf::AssertOp op) {
-    for (Operation *around = op->getParentOp(); around; around = around->getParentOp())
-      if (hasThreads(around))
-        outermost = around;
+  LoopsAround(cf::AssertOp op, Operation *outermost) : outermost(outermost) {
     for (Operation *around = op; around != outermost && isKnown;) {
       around = around->getParentOp();
       std::optional<SmallVector<Range>> found = rangesOf(around);
@@ -151,7 +149,7 @@ public:
               });
   }
 
-  Operation *outermost = nullptr;
+  Operation *outermost;
   SmallVector<Range> ranges; // the outermost one first
   bool isKnown = true;
   llvm::SmallSetVector<Value, 4> indices; // that it is made of
@@ -200,10 +198,17 @@ private:
       return leaves.push_back(value), true;
     if (llvm::any_of(ranges, [&](const Range &range) { return range.index == value; }))
       return indices.insert(value), true;
+    if (computed.contains(value)) // numbers that are each made of the one before in two ways
+      return true;
     Operation *op = value.getDefiningOp();
-    return op && value.getType().isIntOrIndex() && !op->getNumRegions() && mayRunAnyway(op) &&
-           llvm::all_of(op->getOperands(), [&](Value operand) { return canCompute(operand); });
+    bool isComputed = op && value.getType().isIntOrIndex() && !op->getNumRegions() && mayRunAnyway(op) &&
+                      llvm::all_of(op->getOperands(), [&](Value operand) { return canCompute(operand); });
+    if (isComputed)
+      computed.insert(value);
+    return isComputed;
   }
+
+  llvm::DenseSet<Value> computed;
 };
 
 /// An assertion, of the first steps of some loops and the last ones of others.
@@ -303,12 +308,22 @@ void eraseAssertion(cf::AssertOp op) {
   }
 }
 
-} // namespace
+/// The loops, and whatever else is, around it: the outermost one of threads first.
+SmallVector<Operation *> aroundOf(Operation *op) {
+  SmallVector<Operation *> found;
+  size_t count = 0;
+  while ((op = op->getParentOp()) && !isa<FunctionOpInterface>(op)) {
+    found.push_back(op);
+    if (hasThreads(op))
+      count = found.size();
+  }
+  if (count) // else of a function that threads call
+    found.truncate(count);
+  std::reverse(found.begin(), found.end());
+  return found;
+}
 
-LogicalResult assertInFront(cf::AssertOp op) {
-  LoopsAround loops(op);
-  if (!loops.isKnown)
-    return success();
+LogicalResult assertInFrontOf(LoopsAround &loops, cf::AssertOp op) {
   OpBuilder b(op);
   moveForward(b, loops.outermost, loops.leaves);
   auto count = unsigned(loops.indices.size());
@@ -319,6 +334,15 @@ LogicalResult assertInFront(cf::AssertOp op) {
       result = steps.assertAt(last);
   eraseAssertion(op);
   return result;
+}
+
+} // namespace
+
+LogicalResult assertInFront(cf::AssertOp op) {
+  for (Operation *outermost : aroundOf(op))
+    if (LoopsAround loops(op, outermost); loops.isKnown)
+      return assertInFrontOf(loops, op);
+  return success();
 }
 
 } // namespace offload
