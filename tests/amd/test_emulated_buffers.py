@@ -151,6 +151,30 @@ def test_packed_elements_in_memory_of_a_space(driver: Driver, kind: str, space: 
     np.testing.assert_array_equal(x.reshape(8, 4), np.concatenate([chosen, rows[:, 2:]], 1))
 
 
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1100,O=0"])
+def test_packed_elements_in_memory_of_no_dimensions(driver: Driver, chip: str) -> None:
+    """They have one element, and no index: the compiler crashed where such memory has a space."""
+    memory, kind = f"memref<f32, {WORKGROUP}>", "vector<2xi1>, vector<2xf32>"
+    source = f"""
+gpu.module @m {{ gpu.func @k(%x: memref<?xf32>, %n: index) workgroup(%m: {memory}) kernel {{
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %old = vector.load %x[%c0] : memref<?xf32>, vector<2xf32>
+  %mask = vector.create_mask %n : vector<2xi1>
+  vector.compressstore %m[], %mask, %old : {memory}, {kind}
+  %new = vector.load %x[%c2] : memref<?xf32>, vector<2xf32>
+  %v = vector.expandload %m[], %mask, %new : {memory}, {kind} into vector<2xf32>
+  vector.store %v, %x[%c2] : memref<?xf32>, vector<2xf32>
+  gpu.return
+}} }}
+"""
+    for number, wanted in ((0, [1, 2, 3, 4]), (1, [1, 2, 1, 4])):
+        x = np.arange(1, 5).astype(np.float32)
+        with driver.chip(chip.split(",")[0]):
+            OnDevice(compiled(source, chip)).kernels.k[1, 1](x, number)
+        np.testing.assert_array_equal(x, np.array(wanted, np.float32))
+
+
 @pytest.mark.parametrize("space", [WORKGROUP, GLOBAL])
 def test_packed_elements_on_the_other_gpus(space: str) -> None:
     assert ".visible .entry k(" in emit_text(_packed("f32", space), "isa", ["nvvm:sm_90"])

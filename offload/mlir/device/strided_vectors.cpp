@@ -54,7 +54,8 @@ struct Elements {
   Value of(Value vector, ArrayRef<int64_t> place) { return vector::ExtractOp::create(b, loc, vector, place); }
   SmallVector<Value> at(OpBuilder &in, Value step) {
     SmallVector<Value> indices(first);
-    indices.back() = arith::AddIOp::create(in, loc, indices.back(), step);
+    if (!indices.empty()) // memory of no dimensions has one element
+      indices.back() = arith::AddIOp::create(in, loc, indices.back(), step);
     return indices;
   }
   Value load(ArrayRef<int64_t> place, Value step, Value otherwise) {
