@@ -2,8 +2,9 @@
 //
 // memref operations in kernels. Copies become loops, because the usual lowering calls a library function that
 // exists on the host only. What a scope of allocas gives goes through memory, in host code too: its lowering
-// takes values of types that LLVM has, and no index. Refused are allocations, which need an allocator, and
-// elements narrower than a byte, which NumPy, LLVM and each vector lowering place differently.
+// takes values of types that LLVM has, and no index. Refused are allocations, which need an allocator,
+// elements narrower than a byte, which NumPy, LLVM and each vector lowering place differently, and, in host
+// code too, vectors of elements that have gaps between them in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,21 +36,45 @@ bool isPartOfAByte(Type type) {
 }
 
 /// Elements with gaps behind them, such as i24 in four bytes: LLVM's vectors have none, and took others.
+/// Those of i1 are bytes.
 bool hasGaps(Type type) {
   auto memory = dyn_cast<BaseMemRefType>(type);
-  auto number = memory ? dyn_cast<IntegerType>(memory.getElementType()) : IntegerType();
-  return number && number.getWidth() > 8 && !llvm::isPowerOf2_32(number.getWidth());
+  Type element = memory ? memory.getElementType() : Type();
+  if (!element || !element.isIntOrFloat() || element.isInteger(1))
+    return false;
+  unsigned bits = element.getIntOrFloatBitWidth();
+  return bits < 8 || !llvm::isPowerOf2_32(bits);
 }
 
 /// As one vector of memory. Gathers take elements one by one.
 bool takesNeighbours(Operation *op) {
-  return isa<vector::VectorDialect>(op->getDialect()) && !isa<vector::GatherOp, vector::ScatterOp>(op);
+  return isa_and_nonnull<vector::VectorDialect>(op->getDialect()) &&
+         !isa<vector::GatherOp, vector::ScatterOp>(op);
 }
 
 constexpr char kNoAllocator[] =
     "' in a kernel: threads have no allocator; use memref.alloca, a workgroup or private attribution, or an "
     "argument that the host allocates. A tensor whose size only a thread knows is such memory, too: make one "
     "as large as it may become, of a size that is known before the loop of threads, and use parts of it";
+
+LogicalResult refuseGaps(Operation *op, Type type) {
+  Type element = cast<BaseMemRefType>(type).getElementType();
+  InFlightDiagnostic error = op->emitError("memory of ");
+  error << element << " has gaps that no vector has: load and store its elements one by one";
+  if (isa<IntegerType>(element))
+    error << ", or keep i" << std::max<uint64_t>(8, llvm::PowerOf2Ceil(element.getIntOrFloatBitWidth()))
+          << " in memory and convert after loading";
+  return error;
+}
+
+/// All that is checked in host code, too, where elements of every type are loaded and stored one by one.
+LogicalResult checkVectors(Operation *op) {
+  if (takesNeighbours(op))
+    for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+      if (auto found = llvm::find_if(types, hasGaps); found != types.end())
+        return refuseGaps(op, *found);
+  return success();
+}
 
 LogicalResult check(Operation *op) {
   if (isa<memref::AllocOp, memref::DeallocOp, memref::ReallocOp>(op))
@@ -68,13 +93,8 @@ LogicalResult check(Operation *op) {
                << element << " has no layout that the host and the devices share: keep i"
                << std::max<uint64_t>(8, llvm::PowerOf2Ceil(element.getIntOrFloatBitWidth()))
                << " in memory and convert after loading";
-      } else if (hasGaps(type) && takesNeighbours(op)) {
-        auto number = cast<IntegerType>(cast<BaseMemRefType>(type).getElementType());
-        return op->emitError("memory of ")
-               << number << " has gaps that no vector has: load and store its elements one by one, or keep i"
-               << llvm::PowerOf2Ceil(number.getWidth()) << " in memory and convert after loading";
       }
-  return success();
+  return checkVectors(op);
 }
 
 void copyInLoops(memref::CopyOp op) {
@@ -141,25 +161,27 @@ struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<>> {
   }
 
   void runOnOperation() final {
-    if (isa<gpu::GPUModuleOp>(getOperation()) && failed(prepareKernels()))
+    bool isHost = !isa<gpu::GPUModuleOp>(getOperation());
+    if (failed(isHost ? checkAll(checkVectors) : prepareKernels()))
       return signalPassFailure();
     SmallVector<memref::AllocaScopeOp> scopes; // of host code, too
     getOperation()->walk([&](memref::AllocaScopeOp scope) { scopes.push_back(scope); });
     llvm::for_each(scopes, giveThroughMemory);
   }
 
+  LogicalResult checkAll(LogicalResult (*one)(Operation *)) {
+    WalkResult checked = getOperation()->walk(
+        [&](Operation *op) { return failed(one(op)) ? WalkResult::interrupt() : WalkResult::advance(); });
+    return failure(checked.wasInterrupted());
+  }
+
   LogicalResult prepareKernels() {
+    if (failed(checkAll(check)))
+      return failure();
     SmallVector<memref::CopyOp> copies;
-    bool refused = getOperation()
-                       ->walk([&](Operation *op) {
-                         if (auto copy = dyn_cast<memref::CopyOp>(op))
-                           copies.push_back(copy);
-                         return failed(check(op)) ? WalkResult::interrupt() : WalkResult::advance();
-                       })
-                       .wasInterrupted();
-    if (!refused)
-      llvm::for_each(copies, copyInLoops);
-    return failure(refused);
+    getOperation()->walk([&](memref::CopyOp copy) { copies.push_back(copy); });
+    llvm::for_each(copies, copyInLoops);
+    return success();
   }
 };
 
