@@ -11,10 +11,15 @@ import pytest
 from compiling import emit, on_host
 
 LOADED = "%v0 = memref.load %x[%c0] : memref<?xindex>"
-COUNTED = "%v0 = arith.addi %i, %c0 : index"
+COUNTED = "%v0 = arith.subi %i, %three : index"
 STEPS = {
     "squares": (LOADED, "%m{k} = arith.muli %v{k}, %v{k} : index", "arith.addi %m{k}, %three : index"),
     "smaller": (LOADED, "%m{k} = arith.muli %v{k}, %three : index", "arith.minsi %m{k}, %v{k} : index"),
+    "distances": (
+        COUNTED,
+        "%m{k} = math.absi %v{k} : index",
+        "affine.apply affine_map<(a, b) -> (a + b * 3)>(%m{k}, %v{k})",
+    ),
     "sums": (COUNTED, "", "affine.apply affine_map<(a, b) -> (a * 3 + b * 5 + 1)>(%v{k}, %v{k})"),
 }
 
@@ -44,6 +49,7 @@ def made(name: str, begin: int, number: int) -> int:
         begin = {
             "squares": begin * begin + 3,
             "smaller": min((begin * 3 + 2**63) % 2**64 - 2**63, begin),
+            "distances": abs(begin) + begin * 3,
             "sums": begin * 8 + 1,
         }[name]
         begin = (begin + 2**63) % 2**64 - 2**63
@@ -56,7 +62,7 @@ def test_numbers(name: str) -> None:
     for begin in (5, -7):
         y = np.arange(21, dtype=np.int64)
         on_host(chain(name, 30)).f(np.array([begin]), y, len(y))
-        added = [made(name, i if counted else begin, 30) for i in range(len(y))]
+        added = [made(name, i - 3 if counted else begin, 30) for i in range(len(y))]
         np.testing.assert_array_equal(y, np.arange(21, dtype=np.int64) + np.array(added, np.int64))
 
 

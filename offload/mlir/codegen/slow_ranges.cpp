@@ -80,10 +80,16 @@ private:
       Reach a = of(*select->getTrueValue()), b = of(*select->getFalseValue());
       return made(a.range.unionWith(b.range), SaturatingAdd(a.ways, b.ways));
     }
-    if (auto *call = dyn_cast<MinMaxIntrinsic>(&instruction)) {
-      Reach a = of(*call->getLHS()), b = of(*call->getRHS());
-      return made(ConstantRange::intrinsic(call->getIntrinsicID(), {a.range, b.range}),
-                  SaturatingAdd(a.ways, b.ways));
+    if (auto *call = dyn_cast<IntrinsicInst>(&instruction);
+        call && ConstantRange::isIntrinsicSupported(call->getIntrinsicID())) {
+      SmallVector<ConstantRange, 2> ranges;
+      unsigned ways = 0;
+      for (const Value *argument : call->args()) {
+        Reach each = of(*argument);
+        ranges.push_back(each.range);
+        ways = SaturatingAdd(ways, each.ways);
+      }
+      return made(ConstantRange::intrinsic(call->getIntrinsicID(), ranges), ways);
     }
     return {anything(instruction), 0};
   }
