@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from typing import Any
 
 NOT_ENTERED = "this thread is in no 'with' of a device or stream: one is left in the thread that has entered it"
@@ -16,12 +17,13 @@ _KEPT = _Kept()
 
 
 class _With:
-    """One ``with``: whose it is, what it asks for, and the device and stream that are the thread's in it."""
+    """One ``with``: whose it is, what it asks for, and the device and stream that are the thread's in it; `stale`
+    where these are to be found again, as a ``with`` around it was left."""
 
-    __slots__ = ("device", "owner", "place", "stream")
+    __slots__ = ("device", "owner", "place", "stale", "stream")
 
     def __init__(self, owner: object, device: int | None, stream: int | _Kept | None, place: tuple[int, int | None]):
-        self.owner, self.device, self.stream, self.place = owner, device, stream, place
+        self.owner, self.device, self.stream, self.place, self.stale = owner, device, stream, place, False
 
 
 class Entered(threading.local):
@@ -87,10 +89,10 @@ class Entered(threading.local):
         if at is None:
             raise RuntimeError(NOT_ENTERED)
         del withs[at]
+        for each in withs[at:]:
+            each.stale = True
         if self._used() == backend:
-            for before, each in zip(withs[at - 1 :], withs[at:], strict=False):
-                each.place = self._place(before.place, each.device, each.stream)
-            self._set(*withs[-1].place)
+            self._step_in(withs)
         if len(withs) == 1:
             del self._withs[backend]
 
@@ -103,4 +105,10 @@ class Entered(threading.local):
     def step_in(self) -> None:
         """After one was chosen."""
         if self._withs and (withs := self._withs.get(self._used())):
-            self._set(*withs[-1].place)
+            self._step_in(withs)
+
+    def _step_in(self, withs: list[_With]) -> None:
+        for before, each in pairwise(withs):
+            if each.stale:
+                each.place, each.stale = self._place(before.place, each.device, each.stream), False
+        self._set(*withs[-1].place)

@@ -112,3 +112,36 @@ def test_devices(drivers: Path, built: dict[str, Path], tmp_path: Path) -> None:
     there = {"LD_LIBRARY_PATH": str(drivers), "STANDIN_DEVICES": "3"}
     said = python(DEVICES, built["saxpy"], cwd=tmp_path, environment=there)
     assert said == "1 0 2 (2, False) (2, False) (1, False) (0, False)\n"
+
+
+ANOTHER_BACKEND = """
+import sys, offload
+library = offload.load(sys.argv[1])
+library.use("host")
+def inside(entered):
+    with entered:
+        yield
+def place():
+    return library.device.index, library._native.entered.stream() is not None
+one, stream = inside(library.device(0)), inside(library.stream())
+next(stream), next(one)
+with library.device(0):
+    library.use("cuda")
+    with library.device(1):
+        stream.close()
+        print(place(), end=" ")
+    print(place(), end=" ")
+    library.use("host")
+    print(place(), end=" ")
+    one.close()
+print(place())
+"""
+
+
+def test_one_that_is_left_while_another_backend_is_in_use(
+    drivers: Path, built: dict[str, Path], tmp_path: Path
+) -> None:
+    """What was entered after a stream kept it, and had it again with its backend, when it was gone."""
+    there = {"LD_LIBRARY_PATH": str(drivers), "STANDIN_DEVICES": "2"}
+    said = python(ANOTHER_BACKEND, built["saxpy"], cwd=tmp_path, environment=there)
+    assert said == "(1, False) (0, False) (0, False) (0, False)\n"
