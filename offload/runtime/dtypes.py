@@ -124,7 +124,7 @@ def _index(value: Any, wanted: str) -> int:
 
 def _is_truth(value: Any) -> bool:
     """Of NumPy: its boolean, or an array without dimensions that is one. Neither is an index."""
-    return getattr(getattr(value, "dtype", None), "kind", "") == "b" and value.shape == ()
+    return getattr(getattr(value, "dtype", None), "kind", "") == "b" and getattr(value, "shape", None) == ()
 
 
 def to_int(dtype: DType) -> Callable[[Any], int]:

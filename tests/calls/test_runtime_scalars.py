@@ -20,11 +20,25 @@ from offload.runtime.memory import row_major
 # Scalars.
 
 
+class Truth:
+    """Of a package whose numbers say what type they are of, and no shape."""
+
+    dtype = np.dtype(bool)
+
+    def __index__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return other == 1
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     ("dtype", "values"),
     [
-        ("bool", [True, False, np.True_, 1, 0, np.array(True), np.array(0)]),
-        ("int8", [-128, 127, np.int64(5), True, np.array(3), np.True_, np.array(False)]),
+        ("bool", [True, False, np.True_, 1, 0, np.array(True), np.array(0), Truth()]),
+        ("int8", [-128, 127, np.int64(5), True, np.array(3), np.True_, np.array(False), Truth()]),
         ("int64", [-(2**63), 2**63 - 1]),
         ("uint64", [0, 2**64 - 1]),
         ("float32", [1, 0.5, np.float64(2), math.inf, -0.0, np.array(1.5)]),
