@@ -11,6 +11,7 @@ inline constexpr char kArgumentName[] =
 inline constexpr char kBFloats[] =
     "offload.bfloats"; // on a gpu.subgroup_mma_compute whose f16 are bf16, which such matrices cannot be of,
                        // and on the scf.if of kMatrixUnits around it
+inline constexpr char kChanged[] = "offload.changed"; // on an llvm.freeze: the value that inline PTX changes
 inline constexpr char kComparesSizes[] =
     "offload.compares_sizes";                 // on a cf.assert of two sizes, which the error tells
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python
@@ -35,10 +36,10 @@ inline constexpr char kReadOnly[] =
     "offload.read_only";                          // on an argument that was a tensor: it stays as it is
 inline constexpr char kReady[] = "offload.ready"; // on a gpu.module whose kernels are compiled already
 inline constexpr char kResultSizes[] =
-    "offload.result_sizes";                       // function attribute: sizes of results that are
-                                                  // those of arguments (input/equal_sizes.cpp)
+    "offload.result_sizes";                               // function attribute: sizes of results that are
+                                                          // those of arguments (input/equal_sizes.cpp)
 inline constexpr char kScheduled[] = "offload.scheduled"; // on a module whose own schedule has run
-inline constexpr char kScope[] = "offload.scope"; // on the llvm.alloca of a function's mgpuScope
+inline constexpr char kScope[] = "offload.scope";         // on the llvm.alloca of a function's mgpuScope
 inline constexpr char kLaunchValues[] = "offload.launch_values"; // on those for what its launches pass
 inline constexpr char kLaunchPlaces[] = "offload.launch_places"; // and for where that is
 

@@ -1,4 +1,4 @@
-"""Constants that operations which become inline PTX are given: as operands, and as conditions."""
+"""What operations that become inline PTX are given: constants, as operands and as conditions, and what they change."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pytest
 from compiling import emit
 from emulator.running import running_on
 from operations import kernel
+
+from offload.errors import CompileError
 
 _CONSTANTS = """
 gpu.module @m {
@@ -68,3 +70,87 @@ nvgpu.mbarrier.init %bar[%c0], %c1, predicate = %first : {_BARRIERS}""",
     ).replace(" kernel {", f" kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{")
     (cubin,) = emit(source, "object", ["nvvm:sm_90"])
     assert cubin.data.startswith(b"\x7fELF")
+
+
+_CHANGES = """
+gpu.module @m {{
+  gpu.func @k(%x: memref<?xi32>) kernel {{
+    %i = gpu.thread_id x
+    %four = arith.constant 4 : index
+    %at = arith.muli %i, %four : index
+    %one = arith.constant 1 : i32
+    %all = vector.load %x[%at] : memref<?xi32>, vector<4xi32>
+    %a = vector.extract %all[0] : i32 from vector<4xi32>
+    %b = vector.extract %all[1] : i32 from vector<4xi32>
+    %before = arith.subi %one, %a : i32
+    {changes}
+    %new = vector.from_elements %before, %a, %b, %r : vector<4xi32>
+    vector.store %new, %x[%at] : memref<?xi32>, vector<4xi32>
+    gpu.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("options", ["", ",O=0"])
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        (
+            'nvvm.inline_ptx "add.s32 $0, $0, $1;" ro(%b : i32) rw(%a : i32)\n%r = arith.addi %a, %b : i32',
+            [-4, 12, 7, 19],
+        ),
+        (
+            'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%a : i32)\n'
+            'nvvm.inline_ptx "add.s32 $0, $0, $0;" rw(%a : i32)\n%r = arith.addi %a, %one : i32',
+            [-4, 12, 7, 13],
+        ),
+        (
+            'nvvm.inline_ptx "add.s32 $0, $1, $1;" ro(%a : i32) rw(%a : i32)\n%r = arith.addi %a, %a : i32',
+            [-4, 10, 7, 20],
+        ),
+        (
+            'nvvm.inline_ptx "sub.s32 $0, $0, $1; add.s32 $1, $1, $0;" rw(%a, %b : i32, i32)\n'
+            "%r = arith.addi %a, %b : i32",
+            [-4, -2, 5, 3],
+        ),
+        ('%r = nvvm.inline_ptx "mov.s32 $1, $0; add.s32 $0, $1, 3;" rw(%a : i32) -> i32', [-4, 8, 7, 5]),
+        (
+            'nvvm.inline_ptx "sub.s32 $0, $0, $1;" ro(%b : i32) rw(%a : i32)\n%r = arith.subi %a, %b : i32',
+            [-4, -2, 7, -9],
+        ),
+        (
+            '%r = nvvm.inline_ptx "mov.s32 $1, $2; sub.s32 $0, $0, $3;" ro(%b, %one : i32, i32) rw(%a : i32) -> i32',
+            [-4, 4, 7, 7],
+        ),
+        (
+            "%same = arith.cmpi ne, %a, %b : i32\n"
+            '%r = nvvm.inline_ptx "sub.s32 $0, $1, $2;" ro(%b, %a : i32, i32), predicate = %same -> i32',
+            [-4, 5, 7, 2],
+        ),
+        (
+            "%same = arith.cmpi ne, %a, %b : i32\n"
+            '%r = nvvm.inline_ptx "sub.s32 {$rw0}, {$r0}, {$rw0}; mov.s32 {$w0}, 9;" ro(%b : i32) rw(%a : i32), '
+            "predicate = %same -> i32",
+            [-4, 2, 7, 9],
+        ),
+        (
+            "%never = arith.cmpi eq, %a, %b : i32\n"
+            'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%a : i32), predicate = %never\n%r = arith.addi %a, %b : i32',
+            [-4, 5, 7, 12],
+        ),
+    ],
+)
+def test_values_that_inline_ptx_changes(changes: str, wanted: list[int], options: str) -> None:
+    """What a text changed was lost where it was one value, began as another where there were other operands, and was
+    refused where something had used it before; so were results under a condition."""
+    x = np.array([5, 7, 0, 0] * 2, np.int32)
+    with running_on(f"sm_90{options}", _CHANGES.format(changes=changes)) as library:
+        library.kernels.k[1, 2](x)
+    assert x.tolist() == wanted * 2
+
+
+def test_constants_that_inline_ptx_changes() -> None:
+    changes = 'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%one : i32)\n%r = arith.addi %a, %one : i32'
+    with pytest.raises(CompileError, match=r"12:5: error: 'nvvm.inline_ptx' changes a constant \(rw\), and all that"):
+        emit(_CHANGES.format(changes=changes), "isa", ["nvvm:sm_90"])

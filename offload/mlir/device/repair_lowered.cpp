@@ -13,6 +13,9 @@
 // vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
 // converted.
 //
+// Of inline PTX, what the text changes comes first among the operands and last among the registers; and where
+// it is one value and the only one, what follows does not use it.
+//
 // Products of sparse matrices of bf16 get floats, where LLVM's intrinsic has integers.
 //
 // vector.deinterleave becomes shuffles with a vector of no value, whose elements stay indices.
@@ -119,6 +122,24 @@ void takeBits(Operation *op) {
       operand.set(LLVM::BitcastOp::create(b, op->getLoc(), vector.clone(b.getI16Type()), operand.get()));
 }
 
+/// See offload-inline-constants, which has named what the text changes.
+void giveChanged(LLVM::InlineAsmOp text) {
+  SmallVector<Value> changed, operands;
+  for (Value operand : text.getOperands()) {
+    auto named = operand.getDefiningOp<LLVM::FreezeOp>();
+    (named && named->hasAttr(kChanged) ? changed : operands).push_back(operand);
+  }
+  if (changed.empty())
+    return;
+  operands.append(changed);
+  text->setOperands(operands);
+  for (Value each : changed)
+    each.getDefiningOp()->removeAttr(kChanged);
+  // MLIR replaces several values, and one beside results.
+  if (text->getResultTypes() == TypeRange(changed.front().getType()))
+    changed.front().replaceAllUsesExcept(text->getResult(0), text);
+}
+
 bool isIndex(Type type) { return isa<BaseMemRefType>(type) || getElementTypeOrSelf(type).isIndex(); }
 
 /// A number, a vector of numbers, or a descriptor of such with other widths. Null where the types differ in
@@ -218,6 +239,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
     getOperation()->walk(takeBits);
+    getOperation()->walk(giveChanged);
     getOperation()->walk(shuffleOneType);
     getOperation()->walk(convertThroughWord<LLVM::FPToSIOp>);
     getOperation()->walk(convertThroughWord<LLVM::FPToUIOp>);
