@@ -1,8 +1,8 @@
 //===- functions.h - Functions of mathematics as LLVM IR ------------------===//
 //
 // Each builds its value for x (and y), f32 or f64, without branches and calls: the vectorizer takes such code
-// as any other arithmetic. What each is worth, in units of the last place, tests/cpu/test_host_math.py measures
-// and docs/index.md says. The coefficients come from scripts/math_coefficients.py.
+// as any other arithmetic. What each is worth, in units of the last place, tests/cpu/test_host_math.py
+// measures and docs/index.md says. The coefficients come from scripts/math_coefficients.py.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
