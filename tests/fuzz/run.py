@@ -29,6 +29,8 @@ def build(folder: Path, reader: Path = RUNTIME / "core/image.c") -> Path:
 def run(program: Path, runs: int, *corpora: Path, seed: int = 1, found: Path | None = None) -> str:
     """Runs the fuzzer; new inputs go to the first corpus. Returns what it said; raises CalledProcessError on a find."""
     options = [f"-runs={runs}", f"-seed={seed}", "-max_len=1024", "-use_value_profile=1", "-print_final_stats=1"]
+    # libFuzzer asks how large the process ever was, which on Linux begins with the size of who started it.
+    options += ["-rss_limit_mb=0", "-malloc_limit_mb=2048"]
     options += [f"-artifact_prefix={found}/"] if found else []
     done = subprocess.run([program, *options, *corpora], capture_output=True, text=True)
     if done.returncode != 0:

@@ -48,9 +48,10 @@ public:
       : function(function), isOfThreads(isOfThreads), isCalled(isCalled), asserted(isOfThreads) {
     if (auto before = function->getAttrOfType<ArrayAttr>(kEqualSizes))
       addSets(before);
-    // What nobody needs asks for nothing; an assertion of a thread's would keep the branch that it is in.
+    // What nobody needs asks for nothing; an assertion of a thread's would keep the branch that it is in. A
+    // launch that does nothing stays, to be refused where others are.
     function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
-      if (isOpTriviallyDead(op) && isRunByThreads(op) && !isInKernel(op))
+      if (isOpTriviallyDead(op) && !isa<gpu::LaunchOp>(op) && isRunByThreads(op) && !isInKernel(op))
         op->erase();
     });
     SmallVector<Operation *> found; // assertions come between them
