@@ -13,8 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from compiling import ROOT
 from runtime_support import (
-    HERE,
     KernelSignature,
     Signature,
     fake,
@@ -46,7 +46,7 @@ def test_loading_needs_no_numpy_and_no_compiler(tmp_path: Path) -> None:
         "not {'numpy', 'asyncio'}.isdisjoint(sys.modules), "
         "any('offload.compiler' in m or 'offload.mlir' in m for m in sys.modules))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "PATH": ""}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": ""}
     printed = subprocess.run([sys.executable, "-c", program, real_path()], check=True, capture_output=True,
                              text=True, env=environment, cwd=tmp_path).stdout  # fmt: skip
     assert printed == "3 False False\n"
