@@ -68,6 +68,14 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def young_garbage() -> None:
+    """What earlier modules keep (libraries, the emulators' tables) no collector looks at again: it becomes gigabytes,
+    and there are tests that collect a hundred times."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module")
 def no_cache() -> Iterator[None]:
     """Every build of the module compiles."""
