@@ -30,6 +30,7 @@ MGPU_VERSION(pthread_getattr_np, MGPU_FIRST);
 MGPU_VERSION(pthread_getname_np, MGPU_SINCE("2.12"));
 MGPU_VERSION(pthread_getspecific, MGPU_FIRST);
 MGPU_VERSION(pthread_key_create, MGPU_FIRST);
+MGPU_VERSION(pthread_key_delete, MGPU_FIRST);
 MGPU_VERSION(pthread_once, MGPU_FIRST);
 MGPU_VERSION(pthread_setspecific, MGPU_FIRST);
 MGPU_VERSION(pthread_sigmask, MGPU_FIRST);

@@ -1,13 +1,17 @@
 /* thread.c: the calling thread's state and its end. A thread-specific key and not a thread-local variable: an
  * artifact then needs nothing of the dynamic loader, and a key has the end of the thread with it.
  *
- * A process has 1024 keys, and each artifact takes one. An artifact that gets none finds its threads in a
+ * A process has PTHREAD_KEYS_MAX keys, 1024 with glibc, and each artifact takes one for good. Whoever
+ * compiles and tries a thousand kernels would leave none to others, and OpenMP and most C++ extensions of
+ * Python end without one: artifacts take the first quarter alone. One that gets none finds its threads in a
  * list by their pthread_t: a thread that has ended leaves its state to the next one of that name, nothing is
  * given back. */
 #include "core/thread.h"
 
 #include "core/error.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -32,7 +36,14 @@ static void at_end(void *pointer) {
   free(thread);
 }
 
-static void make_key(void) { key_failure = pthread_key_create(&key, at_end); }
+/* Keys are numbers from 0, and the lowest free one is given. */
+static void make_key(void) {
+  key_failure = pthread_key_create(&key, at_end);
+  if (!key_failure && key >= PTHREAD_KEYS_MAX / 4) {
+    pthread_key_delete(key);
+    key_failure = EAGAIN;
+  }
+}
 
 static struct mgpu_thread *make(void) {
   struct mgpu_thread *thread = calloc(1, sizeof *thread);

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from compiling import ROOT
+from packaging_tools import configure, run
 
 from offload.artifact.meta import Metadata, Signature
 from offload.errors import OffloadError
@@ -90,9 +90,7 @@ def test_libraries_whose_names_are_one_namespace(tmp_path: Path) -> None:
         + f'  std::printf("%d %d %d %d %d", {calls});\n}}\n'
     )
     (tmp_path / "CMakeLists.txt").write_text("\n".join(project))
-    cmake_folder = subprocess.run([sys.executable, "-m", "offload.cmake"], capture_output=True, text=True, check=True)
-    found = f"-DOffload_DIR={cmake_folder.stdout.strip()}"
-    subprocess.run(["cmake", "-B", "build", found], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", "build"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    configure(tmp_path)
+    run("cmake", "--build", "build", cwd=tmp_path)
     done = subprocess.run([tmp_path / "build" / "alike"], capture_output=True, text=True, check=True)
     assert done.stdout == "101 102 103 104 105"
