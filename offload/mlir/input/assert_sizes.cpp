@@ -87,6 +87,15 @@ SmallVector<Operation *> placesFor(Operation *part) {
   return places;
 }
 
+/// Bytes of one element in memory, at least; 0: of what this does not know.
+int64_t bytesOf(Type type) {
+  if (type.isIndex())
+    return 8;
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector.isScalable() ? 0 : vector.getNumElements() * bytesOf(vector.getElementType());
+  return type.isIntOrFloat() ? int64_t(llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)) : 0;
+}
+
 } // namespace
 
 void moveForward(OpBuilder &b, Operation *op, ArrayRef<Value> values) {
@@ -285,6 +294,74 @@ void AssertSizes::padded(tensor::PadOp op) {
     require(b, op, arith::CmpIPredicate::eq, all, arith::ConstantIndexOp::create(b, loc, size), Value(),
             "dimension " + Twine(i) + " has to be " + Twine(size) + " with its padding");
   }
+}
+
+void AssertSizes::joined(tensor::ConcatOp op) {
+  auto at = int64_t(op.getDim());
+  int64_t size = op.getResultType().getDimSize(unsigned(at));
+  if (ShapedType::isDynamic(size))
+    return;
+  SmallVector<SizeOrigin> origins;
+  SmallVector<Value> values;
+  for (Value operand : op.getInputs()) {
+    origins.push_back(originOf(operand, at));
+    values.push_back(origins.back().value);
+  }
+  OpBuilder b(op);
+  moveForward(b, op, values);
+  Location loc = op.getLoc();
+  Value all = valueOf(b, loc, origins.front());
+  for (const SizeOrigin &origin : ArrayRef(origins).drop_front())
+    all = b.createOrFold<arith::AddIOp>(loc, all, valueOf(b, loc, origin));
+  require(b, op, arith::CmpIPredicate::eq, all, arith::ConstantIndexOp::create(b, loc, size), Value(),
+          "dimension " + Twine(at) + " of all operands together has to be " + Twine(size));
+}
+
+void AssertSizes::viewed(memref::ViewOp op) {
+  MemRefType type = op.getType();
+  int64_t bytes = type.getMemorySpace() ? 0 : bytesOf(type.getElementType()); // a launch's has no size
+  SizeOrigin whole = originOf(op.getSource(), 0);
+  SmallVector<Value> values(op.getSizes());
+  values.append({whole.value, op.getByteShift()});
+  for (Operation *place : bytes ? placesFor(op) : SmallVector<Operation *>()) {
+    OpBuilder b(place);
+    moveForward(b, place, values);
+    Location loc = op.getLoc();
+    Value held = valueOf(b, loc, whole), wanted = arith::ConstantIndexOp::create(b, loc, bytes);
+    for (OpFoldResult size : getMixedValues(type.getShape(), op.getSizes(), b))
+      wanted = b.createOrFold<arith::MulIOp>(loc, wanted, getValueOrCreateConstantIndexOp(b, loc, size));
+    if (getConstantIntValue(op.getByteShift()) != 0)
+      require(b, op, arith::CmpIPredicate::ule, op.getByteShift(), held, Value(),
+              "the shift has to be within the bytes that there are");
+    Value left = b.createOrFold<arith::SubIOp>(loc, held, op.getByteShift());
+    require(b, op, arith::CmpIPredicate::ule, wanted, left, Value(),
+            "its elements have to fit into the bytes that are left");
+  }
+}
+
+void AssertSizes::reshaped(memref::ReshapeOp op) {
+  auto source = dyn_cast<MemRefType>(op.getSource().getType()), type = dyn_cast<MemRefType>(op.getType());
+  if (!source || !type || (source.hasStaticShape() && type.hasStaticShape()))
+    return; // MLIR has compared
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto product = [&](MemRefType shaped, function_ref<Value(int64_t)> size) {
+    Value all = arith::ConstantIndexOp::create(b, loc, 1);
+    for (int64_t i = 0; i < shaped.getRank(); ++i) {
+      Value next = shaped.isDynamicDim(unsigned(i))
+                       ? size(i)
+                       : arith::ConstantIndexOp::create(b, loc, shaped.getDimSize(unsigned(i))).getResult();
+      all = b.createOrFold<arith::MulIOp>(loc, all, next);
+    }
+    return all;
+  };
+  Value held = product(source, [&](int64_t i) { return valueOf(b, loc, originOf(op.getSource(), i)); });
+  Value wanted = product(type, [&](int64_t i) -> Value {
+    Value size =
+        memref::LoadOp::create(b, loc, op.getShape(), ValueRange(arith::ConstantIndexOp::create(b, loc, i)));
+    return getValueOrCreateCastToIndexLike(b, loc, b.getIndexType(), size);
+  });
+  require(b, op, arith::CmpIPredicate::eq, held, wanted, Value(), "the number of elements has to stay");
 }
 
 void AssertSizes::launched(gpu::LaunchFuncOp op) {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -62,6 +63,15 @@ public:
 
   /// What is padded has to become as large as its type says, and by no less than nothing.
   void padded(mlir::tensor::PadOp op);
+
+  /// What is put together has to become as large as its type says.
+  void joined(mlir::tensor::ConcatOp op);
+
+  /// What memory is viewed as has to fit into its bytes.
+  void viewed(mlir::memref::ViewOp op);
+
+  /// What memory is given another shape of has as many elements as before.
+  void reshaped(mlir::memref::ReshapeOp op);
 
   /// A kernel's blocks and grid have to be those that it says, which its code counts on. What is constant
   /// offload-check-input compares; of no blocks nothing runs.

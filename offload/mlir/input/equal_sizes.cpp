@@ -118,6 +118,12 @@ private:
       addInserted(place);
     else if (auto padded = dyn_cast<tensor::PadOp>(op))
       asserted.padded(padded);
+    else if (auto joined = dyn_cast<tensor::ConcatOp>(op))
+      addJoined(joined);
+    else if (auto view = dyn_cast<memref::ViewOp>(op))
+      asserted.viewed(view);
+    else if (auto reshape = dyn_cast<memref::ReshapeOp>(op))
+      asserted.reshaped(reshape);
     else if (isa<memref::CopyOp>(op) ? isOfThreads || isRunByThreads(op)
                                      : isa<bufferization::MaterializeInDestinationOp>(op))
       addSame(op, 0, 1);
@@ -177,6 +183,21 @@ private:
     std::optional<OperandSize> first;
     same(op, first, sizeOf(op->getOpOperand(one), ofOne));
     same(op, first, sizeOf(op->getOpOperand(other), ofOther));
+  }
+
+  /// The sizes of the other dimensions are the same.
+  void addJoined(tensor::ConcatOp op) {
+    for (int64_t i = 0; i < op.getResultType().getRank(); ++i) {
+      if (i == int64_t(op.getDim()))
+        continue;
+      std::optional<OperandSize> first;
+      for (OpOperand &operand : op->getOpOperands())
+        same(op, first, sizeOf(operand, i));
+      int64_t size = op.getResultType().getDimSize(unsigned(i));
+      if (!ShapedType::isDynamic(size) && !first->origin.known)
+        asserted.said(op, *first, {Builder(op.getContext()).getIndexAttr(size)}, "that of the result's type");
+    }
+    asserted.joined(op);
   }
 
   /// All sizes of two operands are the same.
