@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -147,6 +148,25 @@ def test_what_other_front_ends_have(text: str, place: tuple[int, int], message: 
         emit(source, "kernels")
     found = caught.value.diagnostics[0]
     assert (found.line, found.column) == place
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("addf", r"unknown operation 'addf': the name begins with that of a dialect, as in 'arith\.addf'$"),
+        ("iree.add", r"unknown operation 'iree\.add': MLIR 22 has no dialect 'iree'; lower it to one that it has"),
+    ],
+)
+def test_names_of_what_a_reduction_does(name: str, message: str) -> None:
+    source = f"""func.func @f(%x: memref<?x?xf32>, %y: memref<?xf32>) {{
+  linalg.reduce {{{name}}} ins(%x : memref<?x?xf32>) outs(%y : memref<?xf32>) dimensions = [0]
+  return
+}}"""
+    with pytest.raises(CompileError) as caught:
+        emit(source, "kernels")
+    found = caught.value.diagnostics[0]
+    assert (found.line, found.column) == (2, 3)
+    assert re.match(message, found.message)
 
 
 def test_quantized_types_are_refused_with_what_lowers_them() -> None:
