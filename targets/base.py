@@ -134,9 +134,9 @@ class Target:
     """The kind of line information that the vendor's tools take (MLIR's name)."""
     kernel_mark: ClassVar[str] = ""
     """The attribute that makes a lowered function a kernel of the vendor's."""
+    instead: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # of an attribute for kernels: others, which say it as well
     suffixes: ClassVar[Mapping[str, str]] = {}  # of printed files, by format: {"isa": "s"}; else the format's name
-    annotations: ClassVar[tuple[str, ...]] = ()
-    """Attributes of a gpu.module that hold compiled code of the vendor's."""
+    annotations: ClassVar[tuple[str, ...]] = ()  # attributes of a gpu.module that hold compiled code of the vendor's
     packages: ClassVar[tuple[str, ...]] = ()
     """Distributions of the vendor's whose devices, streams and tools are used where they are installed."""
 
@@ -251,7 +251,7 @@ class Target:
         return ""
 
     def kernel_attributes(self) -> Mapping[str, str]:
-        """Attributes for kernels whose block size is not known, set before the pipeline: name to MLIR text."""
+        """Attributes for every kernel that has not its own, set before the pipeline: name to MLIR text."""
         return {}
 
     def limit_attributes(self) -> Mapping[str, str]:
@@ -370,13 +370,13 @@ class Target:
 
     def _lower(self, work: Work, module: Module) -> Module:
         for name, value in self.kernel_attributes().items():
-            module.set_kernel_attribute(name, value, unless="known_block_size")
+            module.set_kernel_attribute(name, value, self.instead.get(name, ()))
         for pipeline in self.lowering_pipelines():
             module.run(pipeline, work.verify_each, reproducer=work.reproducer)
         if self.kernel_mark:  # Kernels that came in the LLVM dialect lack it and would be functions nobody can launch.
             module.set_kernel_attribute(self.kernel_mark, "unit")
         for name, value in self.limit_attributes().items():
-            module.set_kernel_attribute(name, value)
+            module.set_kernel_attribute(name, value, self.instead.get(name, ()))
         return module
 
     def _translate(self, work: Work, module: Module) -> LLVMModule:

@@ -70,6 +70,7 @@ class NvvmTarget(Target):
     name: ClassVar[str] = "nvvm"
     backend: ClassVar[str] = "cuda"
     kernel_mark: ClassVar[str] = "nvvm.kernel"
+    instead: ClassVar[Mapping[str, tuple[str, ...]]] = {"nvvm.maxntid": ("nvvm.reqntid",)}  # ptxas takes one of them
     debug_kind: ClassVar[str] = "DebugDirectivesOnly"  # ptxas refuses more in optimized code
     suffixes: ClassVar[Mapping[str, str]] = {
         "bin": "cubin",

@@ -68,6 +68,12 @@ class RocdlTarget(Target):
     name: ClassVar[str] = "rocdl"
     backend: ClassVar[str] = "hip"
     kernel_mark: ClassVar[str] = "rocdl.kernel"
+    instead: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "rocdl.max_flat_work_group_size": (
+            "known_block_size", "rocdl.flat_work_group_size", "amdgpu-flat-work-group-size",
+        ),
+        "rocdl.waves_per_eu": ("amdgpu-waves-per-eu",),
+    }  # fmt: skip
     suffixes: ClassVar[Mapping[str, str]] = {"bin": "hsaco", "isa": "s", "offload": "bc", "fatbin": "fatbin"}
     annotations: ClassVar[tuple[str, ...]] = ("rocdl.hsaco",)
     packages: ClassVar[tuple[str, ...]] = ("hip-python", "rocm-bootstrap")

@@ -128,7 +128,7 @@ PYBIND11_MODULE(_native, m) {
       .def("has_source", &hasSource, py::arg("name"))
       .def("device_module", &deviceModule, py::arg("name"), py::arg("attributes") = "", NoGil())
       .def("set_kernel_attribute", &setKernelAttribute, py::arg("name"), py::arg("value"),
-           py::arg("unless") = "")
+           py::arg("unless") = std::vector<std::string>())
       .def("limit_threads", &limitThreads, py::arg("most"))
       .def("check_bare_pointers", &checkBarePointers)
       .def("check_narrow_index", &checkNarrowIndex)

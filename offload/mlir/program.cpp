@@ -99,13 +99,27 @@ std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string
   return std::make_shared<IRModule>(module.session, std::move(holder));
 }
 
+/// Whether a function has an attribute, also as one that only LLVM knows, "name" or ["name", "value"].
+static bool hasAttribute(FunctionOpInterface function, StringRef name) {
+  if (function->hasAttr(name))
+    return true;
+  auto passed = function->getAttrOfType<ArrayAttr>("passthrough");
+  return passed && llvm::any_of(passed, [&](Attribute attribute) {
+           auto pair = dyn_cast<ArrayAttr>(attribute);
+           auto first = dyn_cast<StringAttr>(pair && !pair.empty() ? pair[0] : attribute);
+           return first && first.getValue() == name;
+         });
+}
+
 void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value,
-                        const std::string &unless) {
+                        const std::vector<std::string> &unless) {
   Attribute attribute = parseAttribute(value, &module.session->context());
   if (!attribute)
     module.session->fail("not an attribute: " + value);
   module.get().walk([&](FunctionOpInterface function) {
-    bool excused = function->hasAttr(name) || (!unless.empty() && function->hasAttr(unless));
+    bool excused = hasAttribute(function, name);
+    for (const std::string &other : unless)
+      excused |= hasAttribute(function, other);
     if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()) && !excused)
       function->setAttr(name, attribute);
   });

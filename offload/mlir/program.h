@@ -47,10 +47,10 @@ std::vector<std::string> kernelsOf(const IRModule &module, const std::string &na
 std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string &name,
                                        const std::string &attributes);
 
-/// Sets an attribute, given as text, on every kernel that has neither it nor the attribute `unless`. Throws
-/// Failure.
+/// Sets an attribute, given as text, on every kernel that has neither it nor one of `unless`, as an attribute
+/// of its own or of LLVM's functions (passthrough). Throws Failure.
 void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value,
-                        const std::string &unless);
+                        const std::vector<std::string> &unless);
 
 /// The attribute that says what a kernel's "block" or "grid" is: those of the LLVM dialect have it with a
 /// prefix.

@@ -10,6 +10,7 @@ import pytest
 from compiling import ALL_TARGETS, EXAMPLES, PROGRAMS, command, emit, emit_text, on_host, tool
 
 import offload
+from offload import artifact
 from offload.errors import CompileError, DeviceError, SignatureError, TargetError
 
 OPTIONS = PROGRAMS / "options.mlir"
@@ -196,6 +197,33 @@ def test_limits_in_code() -> None:
     assert ".max_flat_workgroup_size: 1024" in isa("rocdl:gfx942")
     assert ".max_flat_workgroup_size: 128" in isa("rocdl:gfx942,max_threads=128")
     assert '"amdgpu-waves-per-eu"="3"' in emit_text(OPTIONS, "llvm", ["rocdl:gfx942,waves_per_eu=3"])
+
+
+@pytest.mark.parametrize("given", ['rocdl.flat_work_group_size = "1,256"', "passthrough = [{}]"])
+@pytest.mark.parametrize("kernel", ["gpu.func @k({}) kernel attributes {{{}}} {{ {} gpu.return }}",
+                                    "llvm.func @k({}) attributes {{gpu.kernel, {}}} {{ {} llvm.return }}"])  # fmt: skip
+@pytest.mark.parametrize("option", ["", ",max_threads=512"])
+def test_a_kernels_own_block_size_for_amd(given: str, kernel: str, option: str, tmp_path: Path) -> None:
+    """It decides how many registers a thread has: these 160 values fit 256 threads a block, not 1024."""
+    numbers = range(160)
+    lines = [f"%p{i} = llvm.getelementptr %x[{i * 7}] : (!llvm.ptr) -> !llvm.ptr, f32" for i in numbers]
+    lines += [f"%v{i} = llvm.load volatile %p{i} : !llvm.ptr -> f32" for i in numbers]
+    lines += [f"llvm.store volatile %v{i}, %p{i} : f32, !llvm.ptr" for i in reversed(numbers)]
+    given = given.format('"nounwind", ["amdgpu-flat-work-group-size", "1,256"]')
+    source = tmp_path / "k.mlir"
+    source.write_text("gpu.module @m {\n" + kernel.format("%x: !llvm.ptr", given, "\n".join(lines)) + "\n}\n")
+    library = offload.build(source, tmp_path / "k.so", targets=[f"rocdl:gfx942{option}"])
+    resources = artifact.read(library).metadata.images[0].resources["k"]
+    assert (resources["max_threads"], resources["vgpr_spills"]) == (256, 0)
+
+
+@pytest.mark.parametrize("size", ["nvvm.reqntid = array<i32: 64, 1, 1>", 'passthrough = [["nvvm.reqntid", "64"]]'])
+def test_a_kernels_own_block_size_beside_the_most_threads(size: str, tmp_path: Path) -> None:
+    source = tmp_path / "k.mlir"
+    source.write_text(f"gpu.module @m {{ gpu.func @k() kernel attributes {{{size}}} {{ gpu.return }} }}\n")
+    text = isa("nvvm:sm_90,max_threads=128,maxregs=40", source)
+    assert ".reqntid 64" in text and ".maxnreg 40" in text and ".maxntid" not in text
+    assert offload.build(source, tmp_path / "k.so", targets=["nvvm:sm_90,max_threads=128"]).exists()
 
 
 def test_limits_on_the_cpu() -> None:
