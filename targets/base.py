@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from offload.targets.images import Image, ReadyImage
+from offload.targets.left_over import loading_errors, undefined_errors
 from offload.targets.options import check, option, plain_features, plain_format, spelled
 from offload.targets.tools import Found, RunningTool
 
@@ -46,23 +47,6 @@ STRUCTURE_PIPELINE = (
     "convert-vector-to-llvm{force-32bit-vector-indices=false},offload-loop-memory,convert-scf-to-cf"
 )
 """The passes that lower vectors, views, affine maps and loops, between those for numbers and those for a dialect."""
-
-
-def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target, linked: bool) -> list[tuple[Any, ...]]:
-    """Diagnostics for functions and variables that nothing defines, at their first uses; ``linked``: bitcode was."""
-    errors: list[tuple[Any, ...]] = []
-    variables = code.undefined_variables()
-    for name in names:
-        plain, place = name.removeprefix("_mlir_ciface_"), code.position_of(name)[2:5]
-        called = f"{plain!r}" if plain == name else f"{plain!r}, which takes memrefs and so is to link as {name!r},"
-        if library := code.library_of(name):
-            why = f"{library} has it, but nothing called it when that was linked: name it behind the file that does"
-        else:
-            why = f"nothing defines it for {target}: define it in this gpu.module, or link bitcode that has it (--link)"
-        where = " here" if place[1] else " by code that is linked" if linked and not place[0] else ""  # no position
-        said = f"{called} is {'used' if name in variables else 'called'}{where}, and {why}"
-        errors.append(("error", said, *place, []))
-    return errors
 
 
 STAGES = ("lowered", "llvm", "isa", "object", "fat")
@@ -397,4 +381,6 @@ class Target:
                 linked = bool(work.libraries or self.link)
                 raise work.native.Failure("undefined functions", undefined_errors(code, missing, self, linked))
         code.optimize()
+        if functions := code.functions_of_loading():
+            raise work.native.Failure("functions of loading", loading_errors(code, functions, self))
         return code

@@ -17,7 +17,8 @@ from offload.compiler.request import BuildRequest
 from offload.compiler.steps import step
 from offload.errors import CompileError, OffloadError
 from offload.targets import Image, Stage, Target
-from offload.targets.base import FINAL_STAGE, Work, undefined_errors
+from offload.targets.base import FINAL_STAGE, Work
+from offload.targets.left_over import undefined_errors
 from offload.targets.tools import RunningTool
 
 

@@ -175,6 +175,7 @@ PYBIND11_MODULE(_native, m) {
       .def("set_debug_folder", &LLVMModule::setDebugFolder, py::arg("path"))
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
       .def("undefined_variables", &LLVMModule::undefinedVariables)
+      .def("functions_of_loading", &LLVMModule::functionsOfLoading)
       .def("position_of",
            [](LLVMModule &self, const std::string &name) { return toPython(self.positionOf(name)); })
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))

@@ -222,3 +222,61 @@ def test_types_of_several_values(called: str, defined: str, fits: bool, target: 
         return
     with pytest.raises(CompileError, match="'theirs' is called as"):
         offload.compile(program, targets=[target], link=[tmp_path / "l.ll"])
+
+
+LOADED = """module attributes {{gpu.container_module}} {{
+  gpu.module @m {{
+    llvm.mlir.global internal @g(5 : i32) {{addr_space = 1 : i32}} : i32
+    llvm.func internal @begin() {{
+      %p = llvm.mlir.addressof @g : !llvm.ptr<1>
+      %c = llvm.mlir.constant(42 : i32) : i32
+      llvm.store {0} %c, %p : i32, !llvm.ptr<1>
+      llvm.return
+    }}
+    llvm.mlir.global_{1} {1} = [@begin], priorities = [65535 : i32], data = [#llvm.zero]
+    gpu.func @k(%x: memref<1xi32>) kernel {{
+      %c0 = arith.constant 0 : index
+      %p = llvm.mlir.addressof @g : !llvm.ptr<1>
+      %v = llvm.load %p : !llvm.ptr<1> -> i32
+      memref.store %v, %x[%c0] : memref<1xi32>
+      gpu.return
+    }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.parametrize(
+    ("store", "when", "level"), [("volatile", "ctors", 3), ("", "ctors", 0), ("volatile", "dtors", 3)]
+)
+def test_what_is_to_run_when_kernels_are_loaded(store: str, when: str, level: int, target: str) -> None:
+    """Nothing runs it; kernels met the value from before it."""
+    with pytest.raises(CompileError, match=r"'begin' is to run when the kernels of .* are loaded") as caught:
+        offload.compile(LOADED.format(store, when), targets=[f"{target},O={level}"])
+    assert caught.value.diagnostics[0].line == 4
+
+
+def test_what_llvm_runs_when_it_compiles() -> None:
+    x = np.zeros(1, np.int32)
+    offload.compile(LOADED.format("", "ctors"), targets=["host"]).kernels.k[1, 1](x)
+    assert x == 42
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_linked_code_that_is_to_run_when_it_is_loaded(target: str, tmp_path: Path) -> None:
+    (tmp_path / "l.ll").write_text("""
+@v = internal global float 3.0
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @begin, ptr null }]
+define internal void @begin() {
+  store volatile float 4.0, ptr @v
+  ret void
+}
+define float @theirs(float %x) {
+  %v = load float, ptr @v
+  %r = fadd float %x, %v
+  ret float %r
+}
+""")
+    with pytest.raises(CompileError, match="'begin' is to run when the kernels"):
+        offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])

@@ -84,6 +84,8 @@ public:
   std::vector<std::string> undefinedFunctions() const;
   /// The variables of that kind; a block's memory, whose size a launch tells, is none of them.
   std::vector<std::string> undefinedVariables() const;
+  /// The functions that are to run when the code is loaded or unloaded, as far as LLVM has not run them.
+  std::vector<std::string> functionsOfLoading() const;
   /// Where a function is defined or, without a body, first called; line 0 where that is not known.
   Diagnostic positionOf(const std::string &function) const { return positions.of(function); }
   /// Makes everything but `kept` internal, so that what is not needed goes.
