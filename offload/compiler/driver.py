@@ -78,9 +78,11 @@ class Program:
         self._to_kernels = frontend.lower_to_kernels(
             self.module, self.request.sources, self.request.verify_each, reproducer, self.request.debug
         )
-        if self.request.bare_pointers:
-            with failures(self.request.sources, "bare pointers"):
+        with failures(self.request.sources, "making kernels"):
+            if self.request.bare_pointers:
                 self.module.check_bare_pointers()
+            if not self.request.objects:  # they may define functions of the runtime's names
+                self.module.check_declared(self.request.bare_pointers_for_host)
 
     def emit(self, stage: str) -> Iterator[Emitted]:
         """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""

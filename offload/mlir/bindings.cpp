@@ -131,6 +131,7 @@ PYBIND11_MODULE(_native, m) {
            py::arg("unless") = std::vector<std::string>())
       .def("limit_threads", &limitThreads, py::arg("most"))
       .def("check_bare_pointers", &checkBarePointers)
+      .def("check_declared", &checkDeclared, py::arg("bare"))
       .def("check_narrow_index", &checkNarrowIndex)
       .def("host_module", &hostModule, NoGil());
 

@@ -61,6 +61,9 @@ std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module
 
 /// Throws Failure where a function of a gpu.module has a memref that a plain pointer cannot stand for.
 void checkBarePointers(const IRModule &module);
+/// Refuses functions of the runtime and of MLIR's runner that the program declares, and calls, with other
+/// types than theirs; `bare`: memrefs are plain pointers there. Throws Failure.
+void checkDeclared(const IRModule &module, bool bare);
 /// Fails, with an error at the function, where it has such a memref.
 mlir::LogicalResult checkBareTypes(mlir::FunctionOpInterface function);
 /// A memref that a plain pointer can stand for: everything but the address is known from the type.
