@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from offload.api import make_request
 from offload.commands.progress import shown
-from offload.errors import OffloadError, TargetError, did_you_mean
+from offload.errors import OffloadError, TargetError, UsageError, did_you_mean
 from offload.executors import opened
 from offload.files import check_end, free_name, plain_name
 from offload.paths import output_named
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 def request_from(options: argparse.Namespace) -> BuildRequest:
     """A BuildRequest from command-line options."""
+    if options.sources.count("-") > 1:
+        raise UsageError("- stands for standard input, which is read once: name it once")
     return make_request(
         [_source(path) for path in options.sources],
         options.target,

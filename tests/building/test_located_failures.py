@@ -385,3 +385,9 @@ def test_intrinsics_of_other_types(target: str) -> None:
     found = refused(one(text, outside=declared), target)
     assert found.line == 5
     assert found.message.startswith("llvm.bitreverse.i32: Intrinsic has incorrect argument type!")
+
+
+def test_a_conversion_that_is_no_letter() -> None:
+    """The message had the end of a line in it."""
+    source = 'gpu.module @m { gpu.func @k(%x: i32) kernel {\n gpu.printf "%l\\n", %x : i32\n gpu.return\n} }\n'
+    assert "has a conversion '%\\0A' in its format: there are d i u" in refused(source, "host").message

@@ -183,6 +183,10 @@ def test_the_program_of_standard_input(tmp_path: Path) -> None:
     given["args"][2] = f"'{sys.executable}' -m offload build -q -"
     assert subprocess.run(input=SCALARS, **given).returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["stdin.so"]
+    for word in ("build", "run"):
+        given["args"][2] = f"'{sys.executable}' -m offload {word} - -"
+        done = subprocess.run(input=SCALARS, **given)
+        assert (done.returncode, "standard input, which is read once" in done.stderr) == (2, True)
 
 
 def test_result_comes_after_an_unfinished_line(tmp_path: Path) -> None:

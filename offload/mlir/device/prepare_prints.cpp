@@ -18,6 +18,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -119,9 +120,13 @@ private:
     char kind = rest.empty() ? 0 : rest.front();
     bool isInteger = kind && StringRef("diuoxXcp").contains(kind);
     bool isFloat = kind && StringRef("fFeEgGaA").contains(kind);
-    if (!isInteger && !isFloat)
-      return op.emitOpError() << "has a conversion '%" << (kind ? StringRef(rest.data(), 1) : StringRef())
+    if (!isInteger && !isFloat) {
+      std::string text; // as MLIR writes it: '\0A' for the end of a line
+      llvm::raw_string_ostream stream(text);
+      llvm::printEscapedString(rest.take_front(1), stream);
+      return op.emitOpError() << "has a conversion '%" << text
                               << "' in its format: there are d i u o x X c p f F e E g G a A";
+    }
     FailureOr<Value> value = next();
     if (failed(value))
       return failure();
