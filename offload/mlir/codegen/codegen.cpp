@@ -14,6 +14,7 @@
 #include "codegen/cpu/workgroup_on_stack.h"
 #include "codegen/gpu/amd_kernels.h"
 #include "codegen/gpu/bulk_stores.h"
+#include "codegen/gpu/double_extremes.h"
 #include "codegen/gpu/long_blocks.h"
 #include "codegen/gpu/narrow_quotients.h"
 #include "codegen/gpu/zero_signs.h"
@@ -481,6 +482,8 @@ void LLVMModule::optimizeWhole() {
     writeUnknownAtomics(*module, chip->checkFeatures("+gfx12-insts"));
     sumBytesAlone(*module, *machine);
     keepZeroSigns(*module, chip->checkFeatures("+fma-mix-insts"));
+    if (!chip->checkFeatures("+ieee-minimum-maximum-insts"))
+      writeDoubleExtremes(*module);
     if (chip->checkFeatures("+architected-sgprs"))
       splitBlockIds(*module);
     if (!chip->checkFeatures("+architected-flat-scratch") && !chip->checkFeatures("+enable-flat-scratch"))
