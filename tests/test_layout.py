@@ -166,6 +166,7 @@ VENDOR_FILES = {
     "offload/mlir/codegen/gpu/two_comparisons.cpp", "offload/mlir/codegen/gpu/kept_conditions.cpp",
     "offload/mlir/codegen/processors.cpp",  # what it joins wrongly
     "offload/mlir/codegen/gpu/short_regions.cpp",  # what its scheduler sees at a time
+    "offload/mlir/codegen/gpu/half_quotients.cpp",  # its reciprocals
     "offload/mlir/codegen/gpu/narrow_quotients.cpp",  # what its division of few bits gets wrong
     "offload/mlir/codegen/codegen.cpp", "offload/mlir/codegen/elf.cpp", "offload/mlir/codegen/llvm_module.h",
     "offload/mlir/bindings.cpp",

@@ -1,4 +1,5 @@
-"""What `fast` may not do to the functions of AMD's library: add in another order what keeps the digits of a sum."""
+"""What `fast` may not do: add in another order what keeps the digits of a sum in the functions of AMD's library, and
+divide by reciprocals that are infinite."""
 
 from __future__ import annotations
 
@@ -32,3 +33,43 @@ def test_functions_keep_their_digits(driver: Driver, kind: str, chip: str) -> No
     for name, function in FUNCTIONS.items():
         wanted = function(_given(name, kind).astype(np.float64))
         np.testing.assert_allclose(got[name], wanted, rtol=1e-6 if kind == "f32" else 1e-14, err_msg=name)
+
+
+HALVES = """
+gpu.module @m { gpu.func @k(%x: memref<?xf16>, %y: memref<?xf16>, %out: memref<?x4xf16>) kernel {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %t = gpu.thread_id x
+  %v = memref.load %x[%t] : memref<?xf16>
+  %w = memref.load %y[%t] : memref<?xf16>
+  %q = arith.divf %v, %w FLAGS : f16
+  %both = vector.from_elements %v, %w : vector<2xf16>
+  %by = vector.from_elements %w, %w : vector<2xf16>
+  %two = arith.divf %both, %by FLAGS : vector<2xf16>
+  %first = vector.extract %two[0] : f16 from vector<2xf16>
+  %second = vector.extract %two[1] : f16 from vector<2xf16>
+  %r = arith.divf %one, %w FLAGS : f16
+  %all = vector.from_elements %q, %first, %second, %r : vector<4xf16>
+  vector.store %all, %out[%t, %c0] : memref<?x4xf16>, vector<4xf16>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize(
+    "target", ["gfx90a,fast", "gfx942,fast", "gfx942,O=0,fast", "gfx942", "gfx1100,fast", "gfx1201"]
+)
+def test_quotients_of_halves_whose_divisors_are_small(driver: Driver, target: str) -> None:
+    """The reciprocals of the smallest are infinite in f16, those of the largest are denormal."""
+    numbers = np.array([0, 6e-8, 1e-7, 1e-5, 1.5e-5, 2e-5, 6.1e-5, 0.1, 1, 3, 20000, 65504, np.inf], np.float16)
+    numbers = np.concatenate([numbers, -numbers, [np.float16(np.nan)]])
+    x, y = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    out = np.zeros((len(x), 4), np.float16)
+    flags = "" if "fast" in target else "fastmath<afn>"
+    with driver.chip(target.split(",")[0]):
+        OnDevice(compiled(HALVES.replace("FLAGS", flags), target)).kernels.k[1, len(x)](x, y, out)
+    with np.errstate(all="ignore"):
+        want = np.stack([x / y, x / y, y / y, 1 / y], axis=1)
+    np.testing.assert_allclose(out.astype(np.float32), want.astype(np.float32), rtol=2e-3, atol=6e-8)
+    if flags:
+        np.testing.assert_array_equal(np.signbit(out[want == 0]), np.signbit(want[want == 0]))

@@ -15,6 +15,7 @@
 #include "codegen/gpu/amd_kernels.h"
 #include "codegen/gpu/bulk_stores.h"
 #include "codegen/gpu/double_extremes.h"
+#include "codegen/gpu/half_quotients.h"
 #include "codegen/gpu/long_blocks.h"
 #include "codegen/gpu/narrow_quotients.h"
 #include "codegen/gpu/zero_signs.h"
@@ -481,6 +482,7 @@ void LLVMModule::optimizeWhole() {
     compareIdleAtomics(*module);
     writeUnknownAtomics(*module, chip->checkFeatures("+gfx12-insts"));
     sumBytesAlone(*module, *machine);
+    writeHalfQuotients(*module); // products, of which the next looks at the signs
     keepZeroSigns(*module, chip->checkFeatures("+fma-mix-insts"));
     if (!chip->checkFeatures("+ieee-minimum-maximum-insts"))
       writeDoubleExtremes(*module);
