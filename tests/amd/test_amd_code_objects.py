@@ -177,6 +177,39 @@ def test_stacks_of_kernels_that_call_functions_have_a_size(target: str, options:
     assert not kernel[".uses_dynamic_stack"]
 
 
+CALLS = """gpu.module @m {
+  func.func @inner(%x: memref<100xi32>, %n: index) attributes {passthrough = ["noinline"]} {
+    %c0 = arith.constant 0 : index
+    %own = memref.alloca() : memref<100xi32>
+    memref.copy %x, %own : memref<100xi32> to memref<100xi32>
+    %v = memref.load %own[%n] : memref<100xi32>
+    memref.store %v, %x[%c0] : memref<100xi32>
+    return
+  }
+  func.func @outer(%x: memref<100xi32>, %n: index) attributes {passthrough = ["noinline"]} {
+    func.call @inner(%x, %n) : (memref<100xi32>, index) -> ()
+    return
+  }
+  gpu.func @k(%x: memref<100xi32>, %n: index) kernel {
+    func.call @outer(%x, %n) : (memref<100xi32>, index) -> ()
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["", ",O=1", ",O=0"])
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201", "gfx9-4-generic"])
+def test_stacks_of_kernels_that_call_their_own_functions_have_a_size(target: str, options: str, tmp_path: Path) -> None:
+    """Recursion is refused, but without optimization LLVM is not told of functions that do not recurse."""
+    (tmp_path / "m.mlir").write_text(CALLS)
+    targets = [f"rocdl:{target}{options}"]
+    (image,) = artifact.read(offload.build(tmp_path / "m.mlir", tmp_path / "m.so", targets=targets)).images
+    (kernel,) = CodeObject(image.data).metadata()["amdhsa.kernels"]
+    assert 400 <= kernel[".private_segment_fixed_size"] < 1000
+    assert not kernel[".uses_dynamic_stack"]
+
+
 DYNAMIC = """gpu.module @m {
   gpu.func @k(%x: memref<?xf32>) workgroup(%w: memref<64xf32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index

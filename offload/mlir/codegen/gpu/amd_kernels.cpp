@@ -6,6 +6,8 @@
 #include "codegen/gpu/two_comparisons.h"
 #include "codegen/gpu/wide_moves.h"
 
+#include "llvm/ADT/SCCIterator.h"
+#include "llvm/Analysis/CallGraph.h"
 #include "llvm/CodeGen/AtomicExpandUtils.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
@@ -13,6 +15,7 @@
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Utils/LowerAtomic.h"
 
@@ -20,7 +23,23 @@ using namespace llvm;
 
 namespace offload {
 
+/// Whether whatever a function calls is known to come back to none.
+static bool callsNoRecursion(Function &function) {
+  return all_of(instructions(function), [](Instruction &instruction) {
+    auto *call = dyn_cast<CallBase>(&instruction);
+    if (!call || call->isInlineAsm() || isa<IntrinsicInst>(call))
+      return true;
+    Function *called = call->getCalledFunction();
+    return called && called->doesNotRecurse();
+  });
+}
+
 void denyRecursion(Module &module) {
+  CallGraph graph(module);
+  for (auto functions = scc_begin(&graph); !functions.isAtEnd(); ++functions)
+    if (Function *function = functions->front()->getFunction();
+        function && !function->isDeclaration() && !functions.hasCycle() && callsNoRecursion(*function))
+      function->setDoesNotRecurse();
   for (Function &function : module)
     if (function.getCallingConv() == CallingConv::AMDGPU_KERNEL)
       function.setDoesNotRecurse();

@@ -7,8 +7,9 @@
 
 namespace offload {
 
-/// Says that no kernel comes back to itself, as nothing may call one. Otherwise LLVM takes those that call
-/// functions for recursive ones, whose stack has no size that is known before.
+/// Says that no kernel comes back to itself, as nothing may call one, and neither do functions that call none
+/// that might, which without optimization nobody says. Otherwise LLVM takes kernels that call functions for
+/// recursive ones, whose stack has no size that is known before.
 void denyRecursion(llvm::Module &module);
 
 /// Gives global variables that are in no space of memory the global or the constant one. They could be
