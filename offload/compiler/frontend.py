@@ -43,7 +43,7 @@ BUFFERIZING = (
     "offload-constant-arguments",  # after what folds: %x - %x becomes a constant
     "offload-separate-tensors",
     "offload-private-loops",
-    "eliminate-empty-tensors",
+    "offload-eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map}",

@@ -52,6 +52,7 @@ void registerOffloadPasses() {
   registerLibraryNamesPasses();
   registerEqualSizesPass();
   registerKnownSizesPass();
+  registerEliminateEmptyTensorsPass();
   registerFreeEarlyPass();
   registerCheckInputPass();
   registerCheckMemoryPass();

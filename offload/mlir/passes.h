@@ -16,6 +16,7 @@ namespace offload {
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-separate-tensors         copies tensors that bufferization takes for two
 ///   offload-private-loops            lets loops of a thread hand tensors on in one place
+///   offload-eliminate-empty-tensors  makes what is inserted into tensors in its place there
 ///   offload-carried-memory           lets loops of a thread hand on memory that stays where it is
 ///   offload-private-buffers          keeps what an iteration of a parallel loop allocates
 ///   offload-free-buffers             frees what was allocated for tensors
@@ -112,6 +113,7 @@ void registerOrderLoopsPass();
 void registerReduceLinalgPass();
 void registerEqualSizesPass();
 void registerKnownSizesPass();
+void registerEliminateEmptyTensorsPass();
 void registerFreeEarlyPass();
 void registerFindPlacesPass();
 void registerFuseRowsPass();

@@ -110,3 +110,12 @@ func.func @both(%x: tensor<4xi32>, %n: index) -> (tensor<4xi32>, tensor<4xi32>) 
   }
   return %r#0, %r#1 : tensor<4xi32>, tensor<4xi32>
 }
+
+// A row is made where it is inserted: in a tensor that nobody uses any more.
+func.func @inserted(%x: tensor<4x8xf32>, %v: f32) -> tensor<4x8xf32> {
+  %to = arith.addf %x, %x : tensor<4x8xf32>
+  %empty = tensor.empty() : tensor<8xf32>
+  %row = linalg.fill ins(%v : f32) outs(%empty : tensor<8xf32>) -> tensor<8xf32>
+  %r = tensor.insert_slice %row into %to[2, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}

@@ -36,6 +36,8 @@ def check(library: Library) -> None:
         wanted, place = 2 * X, X[0] if twice else 0
         wanted[place : place + 2] = 2 * Y if twice else Y * Y
         same((library.placed(X, Y, twice),), wanted)
+    rows = np.arange(32, dtype=np.float32).reshape(4, 8)
+    same((library.inserted(rows, np.float32(7)),), np.concatenate([2 * rows[:2], np.full((1, 8), 7), 2 * rows[3:]]))
 
 
 @pytest.mark.parametrize("opt", [0, 3])

@@ -169,7 +169,9 @@ struct FuseElementwise : public PassWrapper<FuseElementwise, OperationPass<Modul
       RewritePatternSet patterns(&getContext());
       linalg::populateElementwiseOpsFusionPatterns(patterns, which);
       keepReduced(patterns);
-      // Asking for the size of a result is a use, until the size is asked of what it was made of.
+      // Asking for the size of a result is a use, until the size is asked of what it was made of: first of
+      // what it is written into, which is an empty tensor soon. All of a chain is asked what is read instead.
+      tensor::DimOp::getCanonicalizationPatterns(patterns, &getContext());
       memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
       linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
       // Of a long chain the rounds may end before all of it is fused: the rest are kernels of their own.
