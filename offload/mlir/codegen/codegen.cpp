@@ -3,6 +3,7 @@
 #include "codegen/cpu/aligned_starts.h"
 #include "codegen/cpu/ascending_loads.h"
 #include "codegen/cpu/clamp_loops.h"
+#include "codegen/cpu/long_chains.h"
 #include "codegen/cpu/many_calls.h"
 #include "codegen/cpu/mirrored_indices.h"
 #include "codegen/cpu/odd_loads.h"
@@ -502,6 +503,8 @@ void LLVMModule::optimizeWhole() {
   }
   if (!isForGpu() && !holdsHostKernels && options.level > 0)
     keepInMemoryAcrossCalls(*module);
+  if (machine->getTargetTriple().isX86() && options.level > 0)
+    divideLongChains(*module);
 }
 
 /// Makes debug locations that are there for messages alone line directives.
