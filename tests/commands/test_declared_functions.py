@@ -9,7 +9,7 @@ import pytest
 from compiling import command
 
 import offload
-from offload.errors import CompileError
+from offload.errors import CompileError, LinkError
 
 INTERFACE = " attributes {llvm.emit_c_interface}"
 
@@ -48,6 +48,7 @@ def refused(text: str) -> str:
         ("mgpuSetDefaultDevice", "f32", "(i32)"),
         ("mgpuSpMV", "!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr",  # with a handle first
          "(i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr)"),
+        ("mgpuMemHostRegister", "memref<?xf32>, i64", "(!llvm.ptr, i64)"),  # an address for the size
     ],
 )  # fmt: skip
 def test_other_types(name: str, types: str, wanted: str) -> None:
@@ -58,6 +59,8 @@ def test_other_types(name: str, types: str, wanted: str) -> None:
 
 def test_another_result() -> None:
     assert "which are () -> f64" in refused(program("rtclock", "", results="f32"))
+    said = refused(program("mgpuStreamCapturing", "!llvm.ptr", results="i32"))
+    assert "which are (!llvm.ptr) -> i8 in" in said
 
 
 @pytest.mark.parametrize(
@@ -70,11 +73,12 @@ def test_another_result() -> None:
         ("printMemrefF16", "memref<*xbf16>", "", "elements of the type"),
         ("printMemrefC32", "memref<*xf32>", "", "elements of the type"),
         ("printMemref2dF32", "memref<2xf32>", INTERFACE, "memrefs of rank 2"),
+        ("verifyMemRefF32", "memref<*xf32>, memref<*xf32>", "", "two memrefs that come with one rank: declare it with"),
         ("printMemref1dI32", "memref<*xi32>", INTERFACE, "memrefs of rank 1"),
     ],
 )
 def test_other_memrefs(name: str, type: str, more: str, wanted: str) -> None:
-    """The first ended the process."""
+    """The first ended the process, and verifyMemRefF32 did."""
     assert f"and it goes through {wanted}" in refused(program(name, type, more))
 
 
@@ -88,6 +92,10 @@ def test_other_memrefs(name: str, type: str, more: str, wanted: str) -> None:
         ("printMemrefC64", "memref<*xcomplex<f64>>", ""),
         ("printMemrefShapeF32", "memref<*xi8>", ""),
         ("printMemref1dF32", "memref<?xf32>", INTERFACE),
+        ("verifyMemRefI64", "memref<*xindex>, memref<*xindex>", INTERFACE),
+        ("verifyMemRefF32", "i64, !llvm.ptr, !llvm.ptr", ""),
+        ("nanoTime", "", INTERFACE),
+        ("mgpuMemHostRegister", "i64, index", ""),
         ("mgpuSetDefaultDevice", "index", ""),
         ("mgpuMemHostRegisterMemRef", "memref<*xf32>, index", ""),
         ("mgpuMemGetDeviceMemRef1dFloat", "memref<?xf32>", ""),
@@ -98,6 +106,12 @@ def test_other_memrefs(name: str, type: str, more: str, wanted: str) -> None:
 )
 def test_types_that_fit(name: str, types: str, more: str) -> None:
     offload.compile(program(name, types, more))
+
+
+def test_no_function_has_that_interface() -> None:
+    """It is not the types that are other ones: the runtime has no such function."""
+    with pytest.raises(LinkError, match="undefined symbol: _mlir_ciface_mgpuMemHostRegisterMemRef"):
+        offload.compile(program("mgpuMemHostRegisterMemRef", "memref<*xf32>, index", INTERFACE))
 
 
 def test_functions_of_an_object(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -50,10 +51,11 @@ template <class Result, class... Parameters> std::string lettersOf(Result (*)(Pa
 const llvm::StringMap<std::string> &knownFunctions() {
   static const llvm::StringMap<std::string> known = [] {
     llvm::StringMap<std::string> made{
-        {"printI64", "vl"},  {"printU64", "vl"},    {"printF32", "vf"},    {"printF64", "vd"},
-        {"printF16", "vs"},  {"printBF16", "vs"},   {"printOpen", "v"},    {"printClose", "v"},
-        {"printComma", "v"}, {"printNewline", "v"}, {"printString", "vp"}, {"printFlops", "vd"},
-        {"rtclock", "d"},    {"nanoTime", "l"},
+        {"printI64", "vl"},    {"printU64", "vl"},    {"printF32", "vf"},
+        {"printF64", "vd"},    {"printF16", "vs"},    {"printBF16", "vs"},
+        {"printOpen", "v"},    {"printClose", "v"},   {"printComma", "v"},
+        {"printNewline", "v"}, {"printString", "vp"}, {"printFlops", "vd"},
+        {"rtclock", "d"},      {"nanoTime", "l"},     {std::string(kInterface) + "nanoTime", "l"},
     };
 #define MGPU_FUNCTION(ret, name, params) made[#name] = lettersOf(static_cast<ret(*) params>(nullptr));
 #include "mgpu_functions.def"
@@ -65,7 +67,7 @@ const llvm::StringMap<std::string> &knownFunctions() {
   }                                                                                                          \
   for (int rank = 0; rank < 5; ++rank)                                                                       \
     made[std::string(kInterface) + "printMemref" + std::to_string(rank) + "d" #name] = "vp";                 \
-  made[std::string(kInterface) + "verifyMemRef" #name] = "lpp";
+  made[std::string(kInterface) + "verifyMemRef" #name] = made["verifyMemRef" #name] = "lpp";
 #include "runner/elements.def"
 #undef ELEMENT
     return made;
@@ -89,18 +91,19 @@ char letterOf(Type type) {
   return type.isF32() ? 'f' : type.isF64() ? 'd' : type.isF16() || type.isBF16() ? 'h' : 'm';
 }
 
-/// Appends how an argument is passed: a memref in its parts, or as the address of one. False for what is
-/// passed in ways that nothing here knows.
+/// Appends how an argument is passed: a memref in its parts, or as the address of one. Of a memref an address
+/// is 'a' and a number 'n', each of which is never meant as the other. False for what is passed in ways that
+/// nothing here knows.
 bool append(std::string &letters, Type type, bool byAddress, bool bare) {
   auto memref = dyn_cast<MemRefType>(type);
   if (byAddress && isa<BaseMemRefType>(type))
-    letters += 'p';
+    letters += 'a';
   else if (memref && bare && fitsBarePointer(type))
-    letters += 'p';
+    letters += 'a';
   else if (memref)
-    letters += "ppl" + std::string(2 * memref.getRank(), 'l');
+    letters += "aan" + std::string(2 * memref.getRank(), 'n');
   else if (isa<UnrankedMemRefType>(type))
-    letters += "lp";
+    letters += "na";
   else
     letters += letterOf(type);
   return letters.back() != 'm';
@@ -122,6 +125,10 @@ std::string lettersOf(FunctionOpInterface function, bool byAddress, bool bare) {
 /// Wider integers leave what a function does not look at; narrower ones leave what it looks at to chance.
 /// Addresses are integers of 64 bits.
 bool fits(char given, char taken) {
+  if (given == 'a')
+    return taken == 'p';
+  if (given == 'n')
+    return taken != 'p' && fits('l', taken);
   StringRef widths = "bsil";
   size_t from = widths.find(given == 'p' ? 'l' : given), to = widths.find(taken == 'p' ? 'l' : taken);
   bool address = given == 'p' || taken == 'p';
@@ -138,22 +145,21 @@ bool fits(StringRef declared, StringRef known, bool lastIsUnread) {
          llvm::all_of(llvm::seq<size_t>(1, taken), [&](size_t i) { return fits(declared[i], known[i]); });
 }
 
+/// A function's letters as types of the LLVM dialect.
 std::string spelled(StringRef letters) {
-  std::string text = "(";
-  for (char letter : letters.drop_front())
-    text += (text.size() > 1 ? ", " : "") + llvm::StringSwitch<std::string>(StringRef(&letter, 1))
-                                                .Case("p", "!llvm.ptr")
-                                                .Case("b", "i8")
-                                                .Case("s", "i16")
-                                                .Case("i", "i32")
-                                                .Case("l", "i64")
-                                                .Case("f", "f32")
-                                                .Default("f64");
-  StringRef result = letters[0] == 'p'   ? "!llvm.ptr"
-                     : letters[0] == 'l' ? "i64"
-                     : letters[0] == 'd' ? "f64"
-                                         : "i32";
-  return text + ")" + (letters[0] == 'v' || letters[0] == 'm' ? "" : " -> " + result.str());
+  auto typeOf = [](char letter) {
+    return llvm::StringSwitch<std::string>(StringRef(&letter, 1))
+        .Case("p", "!llvm.ptr")
+        .Case("b", "i8")
+        .Case("s", "i16")
+        .Case("i", "i32")
+        .Case("l", "i64")
+        .Case("f", "f32")
+        .Default("f64");
+  };
+  std::string parameters = llvm::join(llvm::map_range(letters.drop_front(), typeOf), ", ");
+  bool hasResult = letters[0] != 'v' && letters[0] != 'm';
+  return "(" + parameters + ")" + (hasResult ? " -> " + typeOf(letters[0]) : "");
 }
 
 /// Whether a function of the runner, by the end of its name, reads elements of that type as what they are.
@@ -179,7 +185,7 @@ bool readsElements(StringRef suffix, Type element) {
 /// of any rank (printMemrefF32), or of the one in its name (printMemref1dF32), with elements of the type
 /// behind that.
 std::string misread(FunctionOpInterface function, StringRef name) {
-  name.consume_front(kInterface);
+  bool apart = !name.consume_front(kInterface) && name.starts_with("verifyMemRef");
   if (!name.consume_front("verifyMemRef") && !name.consume_front("printMemref"))
     return {};
   bool ranked = name.size() > 2 && llvm::isDigit(name[0]) && name[1] == 'd';
@@ -193,6 +199,8 @@ std::string misread(FunctionOpInterface function, StringRef name) {
       return "memrefs of rank " + name.take_front(1).str();
     if (!ranked && memref.hasRank())
       return "unranked memrefs: cast what it is called with (memref.cast)";
+    if (apart)
+      return "two memrefs that come with one rank: declare it with llvm.emit_c_interface";
     if (!anyElement && !readsElements(suffix, memref.getElementType()))
       return "elements of the type at the end of its name";
   }
@@ -205,11 +213,10 @@ void checkDeclared(const IRModule &module, bool bare) {
   for (auto function : module.get().getOps<FunctionOpInterface>()) {
     if (!function.isExternal())
       continue;
-    bool byAddress = function->hasAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName());
+    bool byAddress = isa<func::FuncOp>(*function) && // an llvm.func has its own name with it, too
+                     function->hasAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName());
     std::string name = ((byAddress ? kInterface : "") + function.getName()).str();
     auto known = knownFunctions().find(name);
-    if (known == knownFunctions().end() && byAddress) // the same where it takes no memref
-      known = knownFunctions().find(function.getName());
     if (known == knownFunctions().end() || SymbolTable::symbolKnownUseEmpty(function, module.get()))
       continue;
     std::string declared = lettersOf(function, byAddress, bare);
