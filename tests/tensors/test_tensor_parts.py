@@ -163,7 +163,9 @@ def test_a_reshape_to_other_sizes_is_an_error() -> None:
         np.testing.assert_array_equal(result, x.reshape(sizes))
     assert on_host(RESHAPED).f(x[:0], np.array([3, 0, 5], np.int32)).shape == (3, 0, 5)
     for sizes in ((2, 3, 5), (2, 3, 3), (0, 3, 4)):
-        with pytest.raises(offload.DeviceError, match=r"<string>:3: .*a reshape keeps the number of elements"):
+        with pytest.raises(
+            offload.DeviceError, match=r"<string>:3: tensor.reshape: the number of elements has to stay"
+        ):
             on_host(RESHAPED).f(x, np.array(sizes, np.int32))
 
 

@@ -56,7 +56,7 @@ std::string nameOf(Operation *op, const OperandSize &size) {
 /// Shows memory or a tensor in another way, of which nothing is read yet.
 bool isView(Operation *op) {
   return isa<ViewLikeOpInterface, tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-             tensor::ExtractSliceOp>(op);
+             tensor::ExtractSliceOp, tensor::ReshapeOp>(op);
 }
 
 /// In front of which operations a part is asserted: the part itself, or, where it, or a view of it, is used
@@ -89,11 +89,11 @@ SmallVector<Operation *> placesFor(Operation *part) {
 
 /// Bytes of one element in memory, at least; 0: of what this does not know.
 int64_t bytesOf(Type type) {
-  if (type.isIndex())
-    return 8;
-  if (auto vector = dyn_cast<VectorType>(type))
-    return vector.isScalable() ? 0 : vector.getNumElements() * bytesOf(vector.getElementType());
-  return type.isIntOrFloat() ? int64_t(llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)) : 0;
+  auto vector = dyn_cast<VectorType>(type); // its elements lie bit by bit
+  Type element = vector ? vector.getElementType() : type;
+  int64_t count = !vector ? 1 : vector.isScalable() ? 0 : vector.getNumElements();
+  int64_t bits = element.isIndex() ? 64 : element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  return int64_t(llvm::divideCeil(uint64_t(count * bits), 8));
 }
 
 } // namespace
@@ -137,7 +137,8 @@ void AssertSizes::require(OpBuilder &b, Operation *op, arith::CmpIPredicate how,
     return;
   if (first && second)
     words += (": " + Twine(*first) + " and " + Twine(*second)).str();
-  if (known && isa<func::FuncOp>(op->getParentOp()) && op->getBlock()->isEntryBlock()) {
+  Block *place = b.getInsertionBlock();
+  if (known && isa<func::FuncOp>(place->getParentOp()) && place->isEntryBlock()) {
     op->emitError(words);
     isWrong = true;
     return;
@@ -339,13 +340,13 @@ void AssertSizes::viewed(memref::ViewOp op) {
   }
 }
 
-void AssertSizes::reshaped(memref::ReshapeOp op) {
-  auto source = dyn_cast<MemRefType>(op.getSource().getType()), type = dyn_cast<MemRefType>(op.getType());
-  if (!source || !type || (source.hasStaticShape() && type.hasStaticShape()))
+void AssertSizes::reshaped(Operation *op, Value source, Value shape) {
+  auto from = cast<ShapedType>(source.getType()), to = cast<ShapedType>(op->getResult(0).getType());
+  if (!from.hasRank() || !to.hasRank() || (from.hasStaticShape() && to.hasStaticShape()))
     return; // MLIR has compared
   OpBuilder b(op);
-  Location loc = op.getLoc();
-  auto product = [&](MemRefType shaped, function_ref<Value(int64_t)> size) {
+  Location loc = op->getLoc();
+  auto product = [&](ShapedType shaped, function_ref<Value(int64_t)> size) {
     Value all = arith::ConstantIndexOp::create(b, loc, 1);
     for (int64_t i = 0; i < shaped.getRank(); ++i) {
       Value next = shaped.isDynamicDim(unsigned(i))
@@ -355,13 +356,18 @@ void AssertSizes::reshaped(memref::ReshapeOp op) {
     }
     return all;
   };
-  Value held = product(source, [&](int64_t i) { return valueOf(b, loc, originOf(op.getSource(), i)); });
-  Value wanted = product(type, [&](int64_t i) -> Value {
-    Value size =
-        memref::LoadOp::create(b, loc, op.getShape(), ValueRange(arith::ConstantIndexOp::create(b, loc, i)));
+  Value held = product(from, [&](int64_t i) { return valueOf(b, loc, originOf(source, i)); });
+  Value wanted = product(to, [&](int64_t i) -> Value { // read here: behind it the shape may be another one
+    Value at = arith::ConstantIndexOp::create(b, loc, i);
+    Value size = isa<TensorType>(shape.getType())
+                     ? b.createOrFold<tensor::ExtractOp>(loc, shape, ValueRange(at))
+                     : memref::LoadOp::create(b, loc, shape, ValueRange(at)).getResult();
     return getValueOrCreateCastToIndexLike(b, loc, b.getIndexType(), size);
   });
-  require(b, op, arith::CmpIPredicate::eq, held, wanted, Value(), "the number of elements has to stay");
+  for (Operation *place : placesFor(op)) {
+    b.setInsertionPoint(place);
+    require(b, op, arith::CmpIPredicate::eq, held, wanted, Value(), "the number of elements has to stay");
+  }
 }
 
 void AssertSizes::launched(gpu::LaunchFuncOp op) {

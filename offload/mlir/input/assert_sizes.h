@@ -70,8 +70,8 @@ public:
   /// What memory is viewed as has to fit into its bytes.
   void viewed(mlir::memref::ViewOp op);
 
-  /// What memory is given another shape of has as many elements as before.
-  void reshaped(mlir::memref::ReshapeOp op);
+  /// Memory, or a tensor, of another shape has as many elements as before.
+  void reshaped(mlir::Operation *op, mlir::Value source, mlir::Value shape);
 
   /// A kernel's blocks and grid have to be those that it says, which its code counts on. What is constant
   /// offload-check-input compares; of no blocks nothing runs.

@@ -106,6 +106,8 @@ private:
   }
 
   void add(Operation *op) {
+    if (isa<memref::ViewOp, memref::SubViewOp, memref::CastOp>(op) && mayBeOfLaunch(op->getOperand(0)))
+      return;
     if (auto loops = dyn_cast<linalg::LinalgOp>(op))
       addLoops(loops);
     else if (OpTrait::hasElementwiseMappableTraits(op))
@@ -122,8 +124,8 @@ private:
       addJoined(joined);
     else if (auto view = dyn_cast<memref::ViewOp>(op))
       asserted.viewed(view);
-    else if (auto reshape = dyn_cast<memref::ReshapeOp>(op))
-      asserted.reshaped(reshape);
+    else if (isa<memref::ReshapeOp, tensor::ReshapeOp>(op))
+      asserted.reshaped(op, op->getOperand(0), op->getOperand(1));
     else if (isa<memref::CopyOp>(op) ? isOfThreads || isRunByThreads(op)
                                      : isa<bufferization::MaterializeInDestinationOp>(op))
       addSame(op, 0, 1);
@@ -183,6 +185,24 @@ private:
     std::optional<OperandSize> first;
     same(op, first, sizeOf(op->getOpOperand(one), ofOne));
     same(op, first, sizeOf(op->getOpOperand(other), ofOther));
+  }
+
+  /// May it be a block's memory whose size a launch tells (gpu.dynamic_shared_memory)? Its type says bytes,
+  /// and itself that there are none.
+  bool mayBeOfLaunch(Value memory) {
+    auto type = dyn_cast<MemRefType>(memory.getType());
+    if (!isOfThreads || !type || type.getRank() != 1 || !type.isDynamicDim(0) ||
+        !type.getElementType().isInteger(8))
+      return false;
+    if (type.getMemorySpace())
+      return true;
+    auto isCast = [](gpu::DynamicSharedMemoryOp op) {
+      bool found = llvm::any_of(op->getUsers(), llvm::IsaPred<memref::MemorySpaceCastOp>);
+      return found ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    if (!castsLaunched)
+      castsLaunched = function->getParentOfType<ModuleOp>().walk(isCast).wasInterrupted();
+    return *castsLaunched;
   }
 
   /// The sizes of the other dimensions are the same.
@@ -324,8 +344,9 @@ private:
   }
 
   func::FuncOp function;
-  bool isOfThreads; // that call it
-  bool isCalled;    // by the program
+  bool isOfThreads;                  // that call it
+  bool isCalled;                     // by the program
+  std::optional<bool> castsLaunched; // does the program, to plain memory, what mayBeOfLaunch asks for?
   llvm::EquivalenceClasses<Size> equal;
   AssertSizes asserted;
 };

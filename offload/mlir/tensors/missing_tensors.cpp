@@ -12,7 +12,6 @@
 //  size;
 //  * arith.select of one of two tensors that may have different sizes is a branch: on elements, it would go
 //    through both as far as the first one is long;
-//  * a tensor.reshape to sizes that show when it runs asserts that they fit;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
 //    bytes.
 //
@@ -26,7 +25,6 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -132,35 +130,6 @@ bool isElementwiseOfNoRank(Operation *op) {
          llvm::any_of(op->getOperandTypes(), llvm::IsaPred<UnrankedTensorType>);
 }
 
-/// Asserts that a reshape to sizes that show when it runs keeps the number of elements: it is a view of
-/// memory, which has no more. In loops that become kernels there is nobody to tell.
-void checkReshape(tensor::ReshapeOp op, IRRewriter &rewriter) {
-  auto source = dyn_cast<RankedTensorType>(op.getSource().getType()),
-       result = dyn_cast<RankedTensorType>(op.getType());
-  if (!source || !result || (source.hasStaticShape() && result.hasStaticShape()) ||
-      !isa<func::FuncOp>(op->getParentOp()))
-    return;
-  Location loc = op.getLoc();
-  auto product = [&](int64_t rank, function_ref<Value(int64_t)> size) {
-    Value all = arith::ConstantIndexOp::create(rewriter, loc, 1);
-    for (int64_t i = 0; i < rank; ++i)
-      all = rewriter.createOrFold<arith::MulIOp>(loc, all, size(i));
-    return all;
-  };
-  Value has = product(source.getRank(), [&](int64_t i) {
-    return rewriter.createOrFold<tensor::DimOp>(loc, op.getSource(), i);
-  });
-  Value wanted = product(result.getRank(), [&](int64_t i) -> Value {
-    Value size = tensor::ExtractOp::create(rewriter, loc, op.getShape(),
-                                           ValueRange(arith::ConstantIndexOp::create(rewriter, loc, i)));
-    if (size.getType().isIndex())
-      return size;
-    return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), size);
-  });
-  Value same = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, has, wanted);
-  cf::AssertOp::create(rewriter, loc, same, "a reshape keeps the number of elements");
-}
-
 /// MLIR's loops of Winograd's transforms, each around the next one, are over tiles of which each has its own
 /// place in the result. As an scf.forall they are one kernel, not launches for every tile.
 void makeParallel(scf::ForOp outer, IRRewriter &rewriter) {
@@ -229,8 +198,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
   StringRef getArgument() const final { return "offload-missing-tensors"; }
   StringRef getDescription() const final { return "Write out operations on tensors that have no memory"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect, linalg::LinalgDialect,
-                    scf::SCFDialect, tensor::TensorDialect>();
+    registry.insert<affine::AffineDialect, arith::ArithDialect, linalg::LinalgDialect, scf::SCFDialect,
+                    tensor::TensorDialect>();
   }
 
   void runOnOperation() final {
@@ -259,8 +228,6 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         lowerScatter(scatter, rewriter);
       else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op); collapse && hidesZero(collapse))
         writeEmpty(collapse, rewriter);
-      else if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
-        checkReshape(reshape, rewriter);
       else if (auto filter = dyn_cast<linalg::WinogradFilterTransformOp>(op))
         makeParallel(linalg::decomposeWinogradFilterTransformOp(rewriter, filter), rewriter);
       else if (auto input = dyn_cast<linalg::WinogradInputTransformOp>(op))
