@@ -4,8 +4,7 @@
  * A process has PTHREAD_KEYS_MAX keys, 1024 with glibc, and each artifact takes one for good. Whoever
  * compiles and tries a thousand kernels would leave none to others, and OpenMP and most C++ extensions of
  * Python end without one: artifacts take the first quarter alone. One that gets none finds its threads in a
- * list by their pthread_t: a thread that has ended leaves its state to the next one of that name, nothing is
- * given back. */
+ * list by their pthread_t: what a thread that has ended held goes when another one has its pthread_t. */
 #include "core/thread.h"
 
 #include "core/error.h"
@@ -14,6 +13,8 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -54,26 +55,49 @@ static struct mgpu_thread *make(void) {
   return thread;
 }
 
+/* A thread of the list. Its number is the system's, by which it is told from one that has ended: that one's
+ * pthread_t, which is an address, comes again. The child of a fork has its parent's thread under another
+ * number. */
+struct listing {
+  pthread_t owner;
+  long number, process;
+  struct mgpu_thread *thread;
+  struct listing *next;
+};
+
+/* The state of a listing's owner, which the calling thread is. */
+static struct mgpu_thread *owned(struct listing *own) {
+  long number = syscall(SYS_gettid);
+  if (own->number != number) {
+    long process = getpid();
+    bool is_forked = own->process != process && number == process;
+    struct mgpu_thread *ended = is_forked ? NULL : own->thread;
+    own->number = number;
+    own->process = process;
+    if (ended) {
+      own->thread = NULL; /* what goes may ask for the calling thread's */
+      at_end(ended);
+    }
+  }
+  if (!own->thread)
+    own->thread = make();
+  return own->thread;
+}
+
 static struct mgpu_thread *listed(void) {
-  static struct listing {
-    pthread_t owner;
-    struct mgpu_thread *thread;
-    struct listing *next;
-  } *first;
+  static struct listing *first;
   pthread_t self = pthread_self();
   for (struct listing *at = __atomic_load_n(&first, __ATOMIC_ACQUIRE); at; at = at->next)
     if (pthread_equal(at->owner, self))
-      return at->thread;
+      return owned(at);
   struct listing *made = calloc(1, sizeof *made);
-  struct mgpu_thread *thread = made ? make() : NULL;
-  if (!thread) {
-    free(made);
+  if (!made)
     return NULL;
-  }
-  *made = (struct listing){self, thread, __atomic_load_n(&first, __ATOMIC_RELAXED)};
+  *made =
+      (struct listing){self, syscall(SYS_gettid), getpid(), NULL, __atomic_load_n(&first, __ATOMIC_RELAXED)};
   while (!__atomic_compare_exchange_n(&first, &made->next, made, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
     ;
-  return thread;
+  return owned(made);
 }
 
 struct mgpu_thread *mgpu_thread(void) {

@@ -55,6 +55,35 @@ def test_threads_go_and_keys_are_left_to_others(built: dict[str, Path], taken: i
     assert said.split() == ["True"] * 4 + [str(taken > 0)]
 
 
+ENDED = """
+import ctypes, os, sys, threading, offload, offload.runtime
+libc, key = ctypes.CDLL(None), ctypes.c_uint()
+libc.pthread_self.restype = ctypes.c_void_p
+for _ in range(int(sys.argv[2])):
+    libc.pthread_key_create(ctypes.byref(key), None)
+api, kept = offload.load(sys.argv[1])._native.api, []
+def fail():
+    kept.append((libc.pthread_self(), api.mgpuGetLastError() != 0))
+    api.mgpuModuleLoad(b"nothing", 7)
+for _ in range(5):
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+print(len({name for name, _ in kept}) < 5, any(failed for _, failed in kept))
+api.mgpuModuleLoad(b"nothing", 7)
+if not (child := os.fork()):
+    os._exit(7 if api.mgpuGetLastError() else 8)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), api.mgpuGetLastError() != 0)
+"""
+
+
+@pytest.mark.parametrize("taken", [0, 256])
+def test_a_new_thread_begins_without_what_another_had(built: dict[str, Path], taken: int, tmp_path: Path) -> None:
+    """The system names new threads as those that have ended; in the child of a fork a thread is who it was."""
+    said = python(ENDED, built["saxpy"], str(taken), cwd=tmp_path).splitlines()[-2:]
+    assert said == ["True False", "7 True"]
+
+
 DESCRIPTORS = """
 import os, sys, numpy, offload
 def descriptors():
