@@ -55,6 +55,38 @@ def test_nan_and_signs_of_zeros(driver: Driver, target: str) -> None:
         np.testing.assert_array_equal(np.signbit(column[there]), np.signbit(want)[there])
 
 
+REDUCTIONS = """
+gpu.module @m { gpu.func @k(%x: memref<?xNxf64>, %out: memref<?x3xf64>) kernel {
+  %c0 = arith.constant 0 : index
+  %half = arith.constant 0.5 : f64
+  %t = gpu.thread_id x
+  %v = vector.load %x[%t, %c0] : memref<?xNxf64>, vector<Nxf64>
+  %a = vector.reduction <maximumf>, %v : vector<Nxf64> into f64
+  %b = vector.reduction <minimumf>, %v : vector<Nxf64> into f64
+  %c = vector.reduction <maximumf>, %v, %half : vector<Nxf64> into f64
+  %all = vector.from_elements %a, %b, %c : vector<3xf64>
+  vector.store %all, %out[%t, %c0] : memref<?x3xf64>, vector<3xf64>
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942,O=0", "gfx1100", "gfx1201"])
+def test_reductions(driver: Driver, target: str, width: int) -> None:
+    x = np.random.default_rng(width).choice(SPECIAL, (256, width))
+    x[0, -1] = np.array(0x7FF0000000000001, np.uint64).view(np.float64)  # signalling
+    out = np.zeros((len(x), 3))
+    with driver.chip(target.split(",")[0]):
+        OnDevice(compiled(REDUCTIONS.replace("N", str(width)), target)).kernels.k[1, len(x)](x, out)
+    ordered = [sorted(row, key=lambda value: (value, not np.signbit(value))) for row in x]
+    want = np.array([(row[-1], row[0], max(row[-1], 0.5)) for row in ordered])
+    want[np.isnan(x).any(axis=1)] = np.nan
+    np.testing.assert_array_equal(out, want)
+    there = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(out[there]), np.signbit(want[there]))
+
+
 def chain(step: str, operation: str, number: int) -> str:
     """Numbers each of which is made of the one before in two ways."""
     lines = "".join(
@@ -89,6 +121,22 @@ def test_time(chip: str, step: str, operation: str) -> None:
 
     took(2)
     assert took(12) < 10 * min(took(2) for _ in range(2))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_time_of_reductions(chip: str) -> None:
+    """LLVM makes minima and maxima of reductions late: six of these took a quarter of a minute."""
+    lines = "".join(
+        f"""  %m{k} = arith.mulf %v{k}, %c : f64
+  %w{k} = vector.from_elements %m{k}, %v{k}, %m{k}, %v{k} : vector<4xf64>
+  %v{k + 1} = vector.reduction <maximumf>, %w{k} : vector<4xf64> into f64
+"""
+        for k in range(8)
+    )
+    text = chain("", "", 0).replace("  memref.store %v0", f"{lines}  memref.store %v8")
+    begin = time.process_time()
+    emit(text, "isa", targets=[f"rocdl:{chip}"], cache=False)
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize("operation", ["maximumf", "minimumf"])
