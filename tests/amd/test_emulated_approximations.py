@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulator.driver import Driver
+from emulator.driver import Driver, shared
 from emulator.on_device import OnDevice, compiled
 from numeric import DTYPES, Form, module
 
@@ -56,16 +56,15 @@ gpu.module @m { gpu.func @k(%x: memref<?xf16>, %y: memref<?xf16>, %out: memref<?
 """
 
 
-@pytest.mark.parametrize(
-    "target", ["gfx90a,fast", "gfx942,fast", "gfx942,O=0,fast", "gfx942", "gfx1100,fast", "gfx1201"]
-)
-def test_quotients_of_halves_whose_divisors_are_small(driver: Driver, target: str) -> None:
+@pytest.mark.parametrize("flags", ["", "fastmath<afn>", "fastmath<arcp>"])
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx942,O=0", "gfx1100", "gfx1201"])
+def test_quotients_of_halves_whose_divisors_are_small(driver: Driver, target: str, flags: str) -> None:
     """The reciprocals of the smallest are infinite in f16, those of the largest are denormal."""
     numbers = np.array([0, 6e-8, 1e-7, 1e-5, 1.5e-5, 2e-5, 6.1e-5, 0.1, 1, 3, 20000, 65504, np.inf], np.float16)
     numbers = np.concatenate([numbers, -numbers, [np.float16(np.nan)]])
     x, y = (each.ravel() for each in np.meshgrid(numbers, numbers))
     out = np.zeros((len(x), 4), np.float16)
-    flags = "" if "fast" in target else "fastmath<afn>"
+    target += "" if flags else ",fast"
     with driver.chip(target.split(",")[0]):
         OnDevice(compiled(HALVES.replace("FLAGS", flags), target)).kernels.k[1, len(x)](x, y, out)
     with np.errstate(all="ignore"):
@@ -73,3 +72,30 @@ def test_quotients_of_halves_whose_divisors_are_small(driver: Driver, target: st
     np.testing.assert_allclose(out.astype(np.float32), want.astype(np.float32), rtol=2e-3, atol=6e-8)
     if flags:
         np.testing.assert_array_equal(np.signbit(out[want == 0]), np.signbit(want[want == 0]))
+
+
+LOOP = """
+gpu.module @m { gpu.func @k(%x: memref<?xf16>, %y: memref<?xf16>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %w = memref.load %y[%c0] : memref<?xf16>
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %x[%i] : memref<?xf16>
+    %q = arith.divf %v, %w FLAGS : f16
+    memref.store %q, %x[%i] : memref<?xf16>
+  }
+  gpu.return
+} }
+"""
+
+
+@pytest.mark.parametrize("flags", ["", "fastmath<fast>", "fastmath<arcp>"])
+@pytest.mark.parametrize("chip", ["gfx942", "gfx1201", "sm_90"])
+def test_quotients_of_halves_in_loops(chip: str, flags: str) -> None:
+    """LLVM takes the reciprocal of what divides each time out of a loop, and it is infinite in f16."""
+    given = np.array([1e-5, 2e-5, 1e-3, -1e-5, 0.25], np.float16)
+    x, y = given.copy(), np.array([1e-5], np.float16)
+    with shared("cuda" if chip == "sm_90" else "hip").chip(chip):
+        library = compiled(LOOP.replace("FLAGS", flags), chip if flags else f"{chip},fast")
+        OnDevice(library).kernels.k[1, 1](x, y, len(x))
+    np.testing.assert_allclose(x, given / y, rtol=2e-3)

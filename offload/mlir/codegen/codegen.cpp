@@ -406,6 +406,8 @@ void LLVMModule::optimizeWhole() {
   SharedLock shared(optionsLock());
   if (options.fastMath)
     allowFastMath(*module, deviceLibrary);
+  if (isForGpu())
+    keepHalfQuotients(*module);
   if (roundsVectorsOfBfloatWrongly())
     widenSmallFloats(*module, /*half=*/false, /*bfloat=*/true);
   writeOddProducts(*module);

@@ -1,7 +1,8 @@
-//===- half_quotients.cpp - Approximate division of f16 on AMD GPUs --------===//
+//===- half_quotients.cpp - Approximate division of f16 on GPUs -------------===//
 
 #include "codegen/gpu/half_quotients.h"
 
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
@@ -11,6 +12,28 @@ using namespace llvm;
 using namespace llvm::PatternMatch;
 
 namespace offload {
+
+static bool isHalfQuotient(const Instruction &instruction) {
+  return instruction.getOpcode() == Instruction::FDiv && instruction.getType()->getScalarType()->isHalfTy();
+}
+
+/// Whether LLVM may make it a product with a constant that has all its digits.
+static bool isProduct(const Instruction &quotient) {
+  auto *by = dyn_cast<Constant>(quotient.getOperand(1));
+  Constant *one = ConstantFP::get(quotient.getType(), 1.0);
+  Constant *reciprocal =
+      by ? ConstantFoldBinaryOpOperands(Instruction::FDiv, one, by, quotient.getDataLayout()) : nullptr;
+  return reciprocal && reciprocal->isNormalFP();
+}
+
+void keepHalfQuotients(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isHalfQuotient(instruction) && instruction.hasAllowReciprocal() && !isProduct(instruction)) {
+        instruction.setHasAllowReciprocal(false);
+        instruction.setHasApproxFunc(true);
+      }
+}
 
 static void write(Instruction &quotient) {
   IRBuilder<> b(&quotient);
@@ -34,8 +57,7 @@ void writeHalfQuotients(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : make_early_inc_range(instructions(function)))
       // A reciprocal that is infinite in f16 is meant to be.
-      if (instruction.getOpcode() == Instruction::FDiv && instruction.hasApproxFunc() &&
-          instruction.getType()->getScalarType()->isHalfTy() &&
+      if (isHalfQuotient(instruction) && instruction.hasApproxFunc() &&
           !match(instruction.getOperand(0), m_CombineOr(m_SpecificFP(1.0), m_SpecificFP(-1.0))))
         write(instruction);
 }
