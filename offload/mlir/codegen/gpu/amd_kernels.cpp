@@ -23,7 +23,7 @@ using namespace llvm;
 
 namespace offload {
 
-/// Whether whatever a function calls is known to come back to none.
+/// Whether all that a function calls is known not to recurse.
 static bool callsNoRecursion(Function &function) {
   return all_of(instructions(function), [](Instruction &instruction) {
     auto *call = dyn_cast<CallBase>(&instruction);

@@ -7,9 +7,9 @@
 
 namespace offload {
 
-/// Says that no kernel comes back to itself, as nothing may call one, and neither do functions that call none
-/// that might, which without optimization nobody says. Otherwise LLVM takes kernels that call functions for
-/// recursive ones, whose stack has no size that is known before.
+/// Says which functions do not recurse: kernels, as nothing may call one, and functions that call none but
+/// such functions, of which LLVM says so itself only where it optimizes. Otherwise it takes kernels that call
+/// them for recursive ones, whose stack has no size that is known before.
 void denyRecursion(llvm::Module &module);
 
 /// Gives global variables that are in no space of memory the global or the constant one. They could be
