@@ -167,14 +167,6 @@ _PLAINER = (
         "unknown operation: its dialect is not one that MLIR 22 has; lower it to one that is, before offload sees it",
     ),
     (
-        r"^'\.?([\w$]+)' op created with unregistered dialect\..*",
-        r"unknown operation '\1': the name begins with that of a dialect, as in 'arith.\1'",
-    ),
-    (
-        r"^'((\w+)\.\S+)' op created with unregistered dialect\..*",
-        r"unknown operation '\1': MLIR 22 has no dialect '\2'; lower it to one that it has, before offload sees it",
-    ),
-    (
         r"Dialect `(\S+)' not found for custom op '(\S+?)' ?",
         r"unknown operation '\2': MLIR 22 has no dialect '\1'; lower it to one that it has, before offload sees it",
     ),

@@ -81,6 +81,8 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
     generic = message.startswith("operation being parsed with an unregistered dialect")
     if generic:
         unknown = re.search(r'"([\w.]+)"\s*$', before())
+    elif in_short := re.match(r"'\.?([\w.]+)' op created with unregistered dialect", message):  # linalg.reduce {NAME}
+        generic, unknown = True, in_short
     if unknown:
         name = unknown[1]
         if made_by := LOWERINGS.get(dialect := name.partition(".")[0]):
@@ -100,6 +102,8 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
         if name not in known and (close := difflib.get_close_matches(name, known, 3, _ALIKE)):
             meant = " or ".join(f"'{other}'" for other in close)
             return f"unknown operation '{name}'; did you mean {meant}?"
+        if generic and "." not in name:
+            return f"unknown operation '{name}': the name of an operation begins with that of its dialect"
         if generic:
             return (
                 f"unknown operation '{name}': MLIR 22 has no dialect '{dialect}'; lower it to one that it has, before "

@@ -17,10 +17,9 @@ import pytest
 from amd_code_objects import CodeObject, named_registers, problems
 from amd_disassembly import disassembled, instructions
 from amd_waits import unwaited
-from compiling import EXAMPLES, PROGRAMS, tool
+from compiling import EXAMPLES, tool
 from conformance import all_themes
 from operations import Case, all_cases
-from operations import device_gpu_prints as prints
 
 import offload
 from offload import artifact
@@ -136,140 +135,6 @@ def test_conformance(
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.mlir")), ids=lambda path: path.stem)
 def test_examples(path: Path, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     record_property(COUNT, check(path.read_text(), list(TARGETS), tmp_path))
-
-
-def hidden(source: str, target: str, folder: Path) -> dict[str, set[str]]:
-    """The hidden arguments of each kernel."""
-    (folder / "program.mlir").write_text(source)
-    path = offload.build(folder / "program.mlir", folder / "program.so", targets=[f"rocdl:{target}"])
-    (image,) = artifact.read(path).images
-    kernels = CodeObject(image.data).metadata()["amdhsa.kernels"]
-    kinds = {kernel[".name"]: {argument[".value_kind"] for argument in kernel.get(".args", ())} for kernel in kernels}
-    return {name: {kind for kind in found if kind.startswith("hidden_")} for name, found in kinds.items()}
-
-
-@pytest.mark.parametrize("target", ["gfx942", "gfx1100", "gfx1201", "gfx9-4-generic"])
-def test_what_kernels_ask_the_loader_for(target: str, tmp_path: Path) -> None:
-    """A buffer to talk to the host where they print; sizes of the launch where they use them."""
-    assert "hidden_hostcall_buffer" in hidden(prints.KINDS, target, tmp_path)["k"]
-    ids = hidden((PROGRAMS / "ids.mlir").read_text(), target, tmp_path)
-    sizes = {f"hidden_{what}_{axis}" for what in ("block_count", "group_size", "remainder") for axis in "xyz"}
-    assert sizes <= ids["all"]
-    plain = """gpu.module @m { gpu.func @k(%x: memref<?xf32>) kernel {
-      %t = gpu.thread_id x
-      %v = arith.constant 1.0 : f32
-      memref.store %v, %x[%t] : memref<?xf32>
-      gpu.return
-    } }"""
-    assert "hidden_hostcall_buffer" not in hidden(plain, target, tmp_path)["k"]
-
-
-@pytest.mark.parametrize("options", ["", ",O=0"])
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1201"])
-def test_stacks_of_kernels_that_call_functions_have_a_size(target: str, options: str, tmp_path: Path) -> None:
-    """LLVM takes a kernel that calls, as those that print do, for a recursive one unless it is told. What is optimized
-    may have no call left, which follows from the device libraries."""
-    (tmp_path / "program.mlir").write_text(prints.KINDS)
-    targets = [f"rocdl:{target}{options}"]
-    (image,) = artifact.read(offload.build(tmp_path / "program.mlir", tmp_path / "program.so", targets=targets)).images
-    (kernel,) = CodeObject(image.data).metadata()["amdhsa.kernels"]
-    assert kernel[".private_segment_fixed_size"] > 0 or not options
-    assert not kernel[".uses_dynamic_stack"]
-
-
-CALLS = """gpu.module @m {
-  func.func @inner(%x: memref<100xi32>, %n: index) attributes {passthrough = ["noinline"]} {
-    %c0 = arith.constant 0 : index
-    %own = memref.alloca() : memref<100xi32>
-    memref.copy %x, %own : memref<100xi32> to memref<100xi32>
-    %v = memref.load %own[%n] : memref<100xi32>
-    memref.store %v, %x[%c0] : memref<100xi32>
-    return
-  }
-  func.func @outer(%x: memref<100xi32>, %n: index) attributes {passthrough = ["noinline"]} {
-    func.call @inner(%x, %n) : (memref<100xi32>, index) -> ()
-    return
-  }
-  gpu.func @k(%x: memref<100xi32>, %n: index) kernel {
-    func.call @outer(%x, %n) : (memref<100xi32>, index) -> ()
-    gpu.return
-  }
-}
-"""
-
-
-@pytest.mark.parametrize("options", ["", ",O=1", ",O=0"])
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201", "gfx9-4-generic"])
-def test_stacks_of_kernels_that_call_their_own_functions_have_a_size(target: str, options: str, tmp_path: Path) -> None:
-    """Recursion is refused, but without optimization LLVM is not told of functions that do not recurse."""
-    (tmp_path / "m.mlir").write_text(CALLS)
-    targets = [f"rocdl:{target}{options}"]
-    (image,) = artifact.read(offload.build(tmp_path / "m.mlir", tmp_path / "m.so", targets=targets)).images
-    (kernel,) = CodeObject(image.data).metadata()["amdhsa.kernels"]
-    assert 400 <= kernel[".private_segment_fixed_size"] < 1000
-    assert not kernel[".uses_dynamic_stack"]
-
-
-DYNAMIC = """gpu.module @m {
-  gpu.func @k(%x: memref<?xf32>) workgroup(%w: memref<64xf32, #gpu.address_space<workgroup>>) kernel {
-    %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %bytes = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
-    %d = memref.view %bytes[%c0][] : memref<?xi8, #gpu.address_space<workgroup>>
-      to memref<64xf32, #gpu.address_space<workgroup>>
-    %v = memref.load %x[%t] : memref<?xf32>
-    memref.store %v, %w[%t] : memref<64xf32, #gpu.address_space<workgroup>>
-    memref.store %v, %d[%t] : memref<64xf32, #gpu.address_space<workgroup>>
-    gpu.barrier
-    %o = memref.load %w[%c0] : memref<64xf32, #gpu.address_space<workgroup>>
-    %p = memref.load %d[%c0] : memref<64xf32, #gpu.address_space<workgroup>>
-    %r = arith.addf %o, %p : f32
-    memref.store %r, %x[%t] : memref<?xf32>
-    gpu.return
-  }
-}
-"""
-
-
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201", "gfx12-generic"])
-def test_workgroup_memory_of_the_launch_is_not_the_kernels(target: str, tmp_path: Path) -> None:
-    """The descriptor counts what is declared; the rest comes with the launch, behind it."""
-    (tmp_path / "m.mlir").write_text(DYNAMIC)
-    path = offload.build(tmp_path / "m.mlir", tmp_path / "m.so", targets=[f"rocdl:{target}"])
-    ((_, _, code),) = code_objects(path, [target])
-    (kernel,) = code.metadata()["amdhsa.kernels"]
-    assert kernel[".group_segment_fixed_size"] == 256
-    assert code.descriptor(kernel).word(0) == 256
-
-
-BEHIND_BYTES = """gpu.module @m {
-  gpu.func @k(%x: memref<?xi8>, %sum: memref<i64>) workgroup(%w: memref<3xi8, #gpu.address_space<workgroup>>) kernel {
-    %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %bytes = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
-    %d = memref.view %bytes[%c0][] : memref<?xi8, #gpu.address_space<workgroup>>
-      to memref<64xi64, #gpu.address_space<workgroup>>
-    %v = memref.load %x[%t] : memref<?xi8>
-    memref.store %v, %w[%t] : memref<3xi8, #gpu.address_space<workgroup>>
-    gpu.barrier
-    %u = memref.load %w[%c0] : memref<3xi8, #gpu.address_space<workgroup>>
-    %n = arith.extui %u : i8 to i64
-    %old = memref.atomic_rmw addi %n, %d[%c0] : (i64, memref<64xi64, #gpu.address_space<workgroup>>) -> i64
-    memref.store %old, %sum[] : memref<i64>
-    gpu.return
-  }
-}
-"""
-
-
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201", "gfx12-generic"])
-def test_workgroup_memory_of_the_launch_is_aligned(target: str, tmp_path: Path) -> None:
-    """Behind three bytes of the kernel's own, what comes with the launch begins at a multiple of 16."""
-    (tmp_path / "m.mlir").write_text(BEHIND_BYTES)
-    path = offload.build(tmp_path / "m.mlir", tmp_path / "m.so", targets=[f"rocdl:{target}"])
-    ((_, _, code),) = code_objects(path, [target])
-    (kernel,) = code.metadata()["amdhsa.kernels"]
-    assert kernel[".group_segment_fixed_size"] == code.descriptor(kernel).word(0) == 16
 
 
 # The rules tell what is wrong.

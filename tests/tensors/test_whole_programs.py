@@ -153,7 +153,9 @@ def test_what_other_front_ends_have(text: str, place: tuple[int, int], message: 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("addf", r"unknown operation 'addf': the name begins with that of a dialect, as in 'arith\.addf'$"),
+        ("addf", r"unknown operation 'addf': .* is in 'arith' in MLIR 22$"),
+        ("sum", r"unknown operation 'sum': the name of an operation begins with that of its dialect$"),
+        ("stablehlo.add", r"unknown operation 'stablehlo\.add': .* stablehlo-opt"),
         ("iree.add", r"unknown operation 'iree\.add': MLIR 22 has no dialect 'iree'; lower it to one that it has"),
     ],
 )
