@@ -1,4 +1,4 @@
-"""What MLIR 22 calls otherwise than its predecessors did: programs outlive the LLVM that they were written for."""
+"""What MLIR 22 writes otherwise than other MLIRs do: programs outlive the LLVM that they were written for."""
 
 from __future__ import annotations
 
@@ -115,6 +115,11 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
         return "a comma stands between the format of 'gpu.printf' and its first argument in MLIR 22"
     if message == "expected integer value" and before().endswith("!llvm.ptr<"):
         return "a pointer has no element type in MLIR 22: write '!llvm.ptr', or '!llvm.ptr<3>' for an address space"
+    if re.match(r"elements hex data size is invalid for provided type: '.*xi1>'", message):
+        return (
+            f"{message}: MLIR 22 has eight i1 in a byte, and newer ones a byte for each; have the program printed "
+            "with --mlir-print-elementsattrs-with-hex-if-larger=-1"
+        )
     return message.replace(
         "unknown  type `mbarrier.barrier` in dialect `nvgpu`",
         "unknown type '!nvgpu.mbarrier.barrier': MLIR 22 has '!nvgpu.mbarrier.group' in its place",

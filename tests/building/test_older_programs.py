@@ -1,4 +1,4 @@
-"""Programs of earlier MLIR: an operation that has another name now is an error that tells it."""
+"""Programs of other MLIRs: an operation that has another name here is an error that tells it."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def test_names(former: str, present: str) -> None:
         ("nvvm.mbarrier.init.shared %p, %a : !llvm.ptr<3>, i32", "MLIR 22 has 'nvvm.mbarrier.init' in its place"),
         ("%b = math.tahn %a : f32", r"2:6: error: unknown operation 'math.tahn'; did you mean .*'math.tanh'.*\?"),
         ('%b = "math.tahn"(%a) : (f32) -> f32', r"unknown operation 'math.tahn'; did you mean .*'math.tanh'.*\?"),
+        (f'%b = arith.constant dense<"0x{"01" * 64}"> : tensor<64xi1>', "has eight i1 in a byte, .* --mlir-print-elem"),
+        ('%b = arith.constant dense<"0x0102"> : tensor<64xi8>', r"invalid for provided type: 'tensor<64xi8>'\n"),
         ("%b = arith.addff %a, %a : f32", r"did you mean 'arith.addf'"),
         # What is wrong otherwise keeps MLIR's words.
         ("%b = arith.frob %a, %a : f32", "custom op 'arith.frob' is unknown"),
