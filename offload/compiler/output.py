@@ -22,7 +22,7 @@ def check_output(path: Path, request: BuildRequest, makes_folder: bool = False) 
     be told before there is something to write. ``makes_folder``: the folder need not be there."""
     check_no_source(path, request)
     place = _resolved(path)
-    _check_kind(path, place)
+    _check_kind(path)
     try:
         with contextlib.suppress(FileNotFoundError):
             place.lstat()  # its name may be too long
@@ -58,9 +58,10 @@ def _resolved(path: Path) -> Path:
         return path
 
 
-def _check_kind(path: Path, place: Path) -> None:
+def _check_kind(path: Path) -> None:
     with contextlib.suppress(OSError):  # what cannot be looked at cannot be written either, which says why
-        if not stat.S_ISREG(place.stat().st_mode):
+        # Not where the path leads to: /dev/stdout and a shell's >(…) lead to pipes, whose names lead nowhere.
+        if not stat.S_ISREG(path.stat().st_mode):
             raise OffloadError(f"cannot write {path}: it is there and no regular file; name another output")
 
 
@@ -77,7 +78,7 @@ def _check_folder(folder: Path, made: bool) -> None:
 def write_atomically(path: Path, data: bytes) -> None:
     """Replaces a file in one step; on failure the old one stays. Raises OffloadError that names the file."""
     place = _resolved(path)  # a link stays a link: the file behind it is replaced
-    _check_kind(path, place)
+    _check_kind(path)
     try:
         replace(place, (data,), 0o777 & ~_umask())
     except OSError as error:

@@ -199,6 +199,15 @@ def test_an_output_that_cannot_be_there(name: str, reason: str, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["a.mlir"]
 
 
+def test_an_output_that_is_a_pipe(tmp_path: Path) -> None:
+    """As /dev/stdout before a `|`: of the name that /proc has for it, it was said that there is no such file."""
+    output = f"/dev/fd/{(ends := os.pipe())[1]}"
+    with pytest.raises(offload.OffloadError, match=f"^cannot write {output}: it is there and no regular file"):
+        offload.build(EXAMPLES / "saxpy.mlir", output, targets=["host"])
+    for end in ends:
+        os.close(end)
+
+
 def test_an_output_whose_name_is_as_long_as_names_can_be(tmp_path: Path) -> None:
     output = tmp_path / ("\u6f22" * 84 + ".so")  # 255 bytes
     assert "saxpy" in offload.load(offload.build(EXAMPLES / "saxpy.mlir", output)).functions
