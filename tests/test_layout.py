@@ -151,7 +151,7 @@ VENDOR_FILES = {
     "offload/mlir/device/check_kernels.cpp",
     "offload/mlir/device/descriptors.cpp",
     "offload/mlir/device/lower_nvgpu.cpp",
-    "offload/mlir/device/inline_constants.cpp",  # what becomes of operands of PTX
+    "offload/mlir/device/inline_constants.cpp", "offload/mlir/input/changed_values.cpp",  # operands of PTX
     "offload/mlir/device/prepare_fragments.cpp",  # the registers of fragments, which no other vendor has
     "offload/mlir/device/prepare_products.cpp",
     "offload/mlir/device/spread_fragments.cpp",  # whose matrix units multiply what

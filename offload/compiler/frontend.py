@@ -120,8 +120,12 @@ def lower_to_kernels(
 
 def _gathered(module: Any) -> Sequence[str]:
     """Kernels that a vendor's compiler has written beside host code are in a module of kernels from here on."""
-    host, _ = module.operation_names()
-    return ("offload-gather-kernels",) if "llvm.func" in host else ()
+    host, device = module.operation_names()
+    return [
+        *(["offload-gather-kernels"] if "llvm.func" in host else []),
+        # Before anything is simplified.
+        *(["offload-name-changed"] if any(name.endswith(".inline_ptx") for name in {*host, *device}) else []),
+    ]
 
 
 def _transforms(module: Any) -> Sequence[str]:

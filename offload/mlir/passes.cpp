@@ -26,6 +26,7 @@ void registerOffloadPasses() {
   registerCarriedMemoryPass();
   registerInlineCallsPass();
   registerInlineConstantsPass();
+  registerNameChangedPass();
   registerPrivateBuffersPass();
   registerPrivateLoopsPass();
   registerMapForallsPass();

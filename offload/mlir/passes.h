@@ -22,6 +22,7 @@ namespace offload {
 ///   offload-free-buffers             frees what was allocated for tensors
 ///   offload-map-foralls              makes launches of loops that are mapped to blocks and threads
 ///   offload-gather-kernels           gives kernels in the program's own module a gpu.module
+///   offload-name-changed             gives names of their own to what inline PTX changes
 ///   offload-mark-kernels             marks kernels of the LLVM dialect as the gpu dialect does
 ///   offload-private-names            renames private functions that are named like a library's
 ///   offload-check-input              refuses programs that no later step can take
@@ -101,6 +102,7 @@ void registerMissingTensorsPass();
 void registerCarriedMemoryPass();
 void registerInlineCallsPass();
 void registerInlineConstantsPass();
+void registerNameChangedPass();
 void registerPrivateBuffersPass();
 void registerPrivateLoopsPass();
 void registerMapForallsPass();

@@ -139,6 +139,24 @@ gpu.module @m {{
             'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%a : i32), predicate = %never\n%r = arith.addi %a, %b : i32',
             [-4, 5, 7, 12],
         ),
+        (
+            "%i1 = arith.constant 1 : index\n%i3 = arith.constant 3 : index\n"
+            "%r = scf.for %s = %i1 to %i3 step %i1 iter_args(%sum = %a) -> i32 {\n"
+            'nvvm.inline_ptx "add.s32 $0, $0, $1;" ro(%b : i32) rw(%sum : i32)\nscf.yield %sum : i32\n}',
+            [-4, 5, 7, 19],
+        ),
+        (
+            "%same = arith.addi %a, %b : i32\n%r = arith.addi %a, %b : i32\n"
+            'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%same : i32)',
+            [-4, 5, 7, 12],
+        ),
+        (
+            "%n = arith.index_cast %a : i32 to index\n%h = arith.sitofp %b : i32 to f16\n"
+            'nvvm.inline_ptx "add.s64 $0, $0, 1; add.f16 $1, $1, $2;" ro(%h : f16) rw(%n, %h : index, f16)\n'
+            "%r0 = arith.index_cast %n : index to i32\n%r1 = arith.fptosi %h : f16 to i32\n"
+            "%r = arith.addi %r0, %r1 : i32",
+            [-4, 5, 7, 20],
+        ),
     ],
 )
 def test_values_that_inline_ptx_changes(changes: str, wanted: list[int], options: str) -> None:
@@ -150,7 +168,34 @@ def test_values_that_inline_ptx_changes(changes: str, wanted: list[int], options
     assert x.tolist() == wanted * 2
 
 
-def test_constants_that_inline_ptx_changes() -> None:
-    changes = 'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%one : i32)\n%r = arith.addi %a, %one : i32'
-    with pytest.raises(CompileError, match=r"12:5: error: 'nvvm.inline_ptx' changes a constant \(rw\), and all that"):
-        emit(_CHANGES.format(changes=changes), "isa", ["nvvm:sm_90"])
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        (
+            'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%one : i32)',
+            r"12:5: error: 'nvvm.inline_ptx' changes a constant \(rw\), and all that",
+        ),
+        (
+            "%less = arith.cmpi slt, %a, %b : i32\nscf.if %less {\n"
+            'nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%a : i32)\n}',
+            r"14:1: error: 'nvvm.inline_ptx' changes a value \(rw\) that is used where it may not have run: let it",
+        ),
+        (
+            'scf.for %s = %at to %i step %i {\nnvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%b : i32)\n}',
+            r"13:1: error: 'nvvm.inline_ptx' changes a value \(rw\) from outside of its loop, which each step would",
+        ),
+        (
+            'cf.br ^loop\n^loop:\nnvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%b : i32)\n'
+            "%on = arith.cmpi slt, %a, %one : i32\ncf.cond_br %on, ^loop, ^end\n^end:",
+            r"14:1: error: 'nvvm.inline_ptx' changes a value \(rw\) from outside of its loop",
+        ),
+        (
+            '%byte = arith.trunci %a : i32 to i8\nnvvm.inline_ptx "st.u8 [$0], $0;" ro(%byte : i8)',
+            r"13:1: error: 'nvvm.inline_ptx' has a value of 'i8', and PTX has no register for it: give it one",
+        ),
+    ],
+)
+def test_what_inline_ptx_cannot_change(changes: str, error: str) -> None:
+    """Where a text may not have run, or runs again, its operands stayed what they were; MLIR had no place for bytes."""
+    with pytest.raises(CompileError, match=error):
+        emit(_CHANGES.format(changes=changes + "\n%r = arith.addi %a, %one : i32"), "isa", ["nvvm:sm_90"])

@@ -31,6 +31,16 @@ gpu.module @nvvm {
     memref.store %s, %x[%c1] : memref<64xi32>
     gpu.return
   }
+  gpu.func @changed(%x: memref<64xi32>, %v: i32) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a = arith.addi %v, %v : i32
+    %b = arith.addi %v, %v : i32
+    nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%a : i32)
+    memref.store %a, %x[%c0] : memref<64xi32>
+    memref.store %b, %x[%c1] : memref<64xi32>
+    gpu.return
+  }
   gpu.func @constants(%x: memref<64xf32>, %a: !llvm.ptr<3>, %n: i32) kernel {
     %c0 = arith.constant 0 : index
     %true = arith.constant true

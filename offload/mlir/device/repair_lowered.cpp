@@ -13,8 +13,8 @@
 // vectors, which comes first, knows indices and descriptors of 64 bits only: where others meet them, they are
 // converted.
 //
-// Of inline PTX, what the text changes comes first among the operands and last among the registers; and where
-// it is one value and the only one, what follows does not use it.
+// Of inline PTX, what the text changes (rw) comes first among the operands and last among the registers; and
+// where it is one value and the only one, MLIR does not let what follows use it.
 //
 // Products of sparse matrices of bf16 get floats, where LLVM's intrinsic has integers.
 //
@@ -122,22 +122,25 @@ void takeBits(Operation *op) {
       operand.set(LLVM::BitcastOp::create(b, op->getLoc(), vector.clone(b.getI16Type()), operand.get()));
 }
 
-/// See offload-inline-constants, which has named what the text changes.
+/// See offload-name-changed, which has named what the text changes.
 void giveChanged(LLVM::InlineAsmOp text) {
   SmallVector<Value> changed, operands;
   for (Value operand : text.getOperands()) {
-    auto named = operand.getDefiningOp<LLVM::FreezeOp>();
+    auto named = operand.getDefiningOp<LLVM::InlineAsmOp>();
     (named && named->hasAttr(kChanged) ? changed : operands).push_back(operand);
   }
   if (changed.empty())
     return;
   operands.append(changed);
   text->setOperands(operands);
-  for (Value each : changed)
-    each.getDefiningOp()->removeAttr(kChanged);
   // MLIR replaces several values, and one beside results.
   if (text->getResultTypes() == TypeRange(changed.front().getType()))
     changed.front().replaceAllUsesExcept(text->getResult(0), text);
+  for (Value each : changed) {
+    auto named = each.getDefiningOp<LLVM::InlineAsmOp>();
+    each.replaceAllUsesWith(named.getOperand(0));
+    named.erase();
+  }
 }
 
 bool isIndex(Type type) { return isa<BaseMemRefType>(type) || getElementTypeOrSelf(type).isIndex(); }
