@@ -117,8 +117,13 @@ static int kernel_get(int device, void *pointer, const char *name, void **out) {
   return 0;
 }
 
+/* As on GPUs, the clusters that a kernel is built for are those of every launch. */
+static const uint32_t *cluster_of(const struct kernel *kernel, const struct mgpu_launch *launch) {
+  return launch->cluster[0] ? launch->cluster : kernel->info->cluster;
+}
+
 static int check_launch(const struct kernel *kernel, const struct mgpu_launch *launch) {
-  const uint32_t *grid = launch->grid, *block = launch->block, *cluster = launch->cluster;
+  const uint32_t *grid = launch->grid, *block = launch->block, *cluster = cluster_of(kernel, launch);
   if (block[0] > MOST_THREADS || block[1] > MOST_THREADS || block[2] > MOST_THREADS_Z ||
       block[0] * block[1] * block[2] > MOST_THREADS)
     return mgpu_fail(
@@ -149,6 +154,12 @@ static int check_launch(const struct kernel *kernel, const struct mgpu_launch *l
         "The kernel \"%s\" is launched with all of %llu blocks at the same time; the CPU runs them one "
         "after the other.",
         kernel->name, (unsigned long long)grid[0] * grid[1] * grid[2]);
+  const uint32_t *built = kernel->info->cluster;
+  if (built[0] && (cluster[0] != built[0] || cluster[1] != built[1] || cluster[2] != built[2]))
+    return mgpu_fail(MGPU_ERROR_INVALID,
+                     "The kernel \"%s\" is launched with clusters of (%u, %u, %u); it was built for clusters "
+                     "of (%u, %u, %u), its known_cluster_size.",
+                     kernel->name, cluster[0], cluster[1], cluster[2], built[0], built[1], built[2]);
   if (cluster[0] &&
       (grid[0] % cluster[0] || !cluster[1] || grid[1] % cluster[1] || !cluster[2] || grid[2] % cluster[2]))
     return mgpu_fail(MGPU_ERROR_INVALID,
@@ -244,10 +255,11 @@ static int launch(int device, void *pointer, const struct mgpu_launch *launch) {
   if (failure)
     return failure;
   struct launch_work work = {.kernel = kernel, .work = {.kernel = kernel->info, .blocks = 1}};
+  const uint32_t *cluster = cluster_of(kernel, launch);
   for (int i = 0; i < 3; ++i) {
     work.work.launch.grid[i] = launch->grid[i];
     work.work.launch.block[i] = launch->block[i];
-    work.work.launch.cluster[i] = launch->cluster[0] ? launch->cluster[i] : 1;
+    work.work.launch.cluster[i] = cluster[0] ? cluster[i] : 1;
     work.work.blocks *= launch->grid[i];
   }
   work.work.launch.dynamic_shared = launch->smem;

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define MGPU_HOST_ABI_VERSION 6u
+#define MGPU_HOST_ABI_VERSION 7u
 #define MGPU_HOST_WARP_SIZE 32u /* unless a kernel says otherwise */
 
 /* What a suspended thread waits for. */
@@ -70,6 +70,7 @@ typedef struct mgpuHostKernel {
   uint64_t max_threads;        /* of a block; 0 where the kernel sets no limit of its own */
   uint32_t warp_size;          /* 32 or 64 */
   uint32_t block[3];           /* the sizes that every block must have; zeros: any */
+  uint32_t cluster[3];         /* of every cluster, in blocks; zeros: what the launch says */
 } mgpuHostKernel;
 
 #endif

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from compiling import on_host, python
 from conformance import Theme
+from emulator.running import running_on
 from test_conformance import WAYS
 
 import offload
@@ -82,6 +83,41 @@ def test_clusters(barrier: str, way: str) -> None:
     ids = np.stack([blocks % 4, blocks // 4 % 3, blocks // 12], axis=1)
     sizes = np.broadcast_to([grid // size, size], (len(blocks), 2, 3)).reshape(-1, 6)
     np.testing.assert_array_equal(out, np.hstack([ids // size, ids % size, sizes]))
+
+
+BUILT = """gpu.module @m {
+  gpu.func @k(%out: memref<?x2xi64>) kernel attributes {ATTRIBUTE = array<i32: 2, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %block = gpu.block_id x
+    %size = gpu.cluster_dim_blocks x
+    %id = gpu.cluster_id x
+    %number = arith.index_cast %size : index to i64
+    memref.store %number, %out[%block, %c0] : memref<?x2xi64>
+    %place = arith.index_cast %id : index to i64
+    memref.store %place, %out[%block, %c1] : memref<?x2xi64>
+    gpu.return
+  }
+}"""
+
+
+@pytest.mark.parametrize("attribute", ["known_cluster_size", "gpu.known_cluster_size"])
+def test_the_clusters_that_a_kernel_is_built_for(attribute: str) -> None:
+    """They are those of every launch, as on NVIDIA's GPUs, whose driver takes no others; they were blocks."""
+    source = BUILT.replace("ATTRIBUTE", attribute)
+    out = np.full((4, 2), -1)
+    with running_on("sm_90", source) as library:
+        library.kernels.k[4, 1](out)
+    assert out.tolist() == [[2, 0], [2, 0], [2, 1], [2, 1]]
+    library = offload.compile(source, targets=["host"])
+    for cluster in (None, (2, 1, 1)):
+        out = np.full((4, 2), -1)
+        library.kernels.k[4, 1, None, 0, cluster](out)
+        assert out.tolist() == [[2, 0], [2, 0], [2, 1], [2, 1]]
+    with pytest.raises(offload.DeviceError, match=r"clusters of \(2, 1, 1\), which do not divide the"):
+        library.kernels.k[3, 1](out)
+    with pytest.raises(offload.DeviceError, match=r"of \(4, 1, 1\); it was built for clusters of \(2, 1, 1\), its"):
+        library.kernels.k[4, 1, None, 0, 4](out)
 
 
 PRINTS = """  gpu.func @k() kernel {

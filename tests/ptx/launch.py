@@ -27,7 +27,11 @@ class Launch:
         self, program: Program, kernel: Kernel, grid: Size, block: Size, dynamic: int, cluster: Size, params: bytes
     ) -> None:
         self.program, self.kernel = program, kernel
-        self.grid, self.block, self.cluster, self.dynamic = grid, block, cluster, dynamic
+        # What a kernel is built for is the cluster of every launch (PTX ISA, .reqnctapercluster).
+        built = tuple([*kernel.function.limits.get(".reqnctapercluster", cluster), 1, 1][:3])
+        if cluster not in ((1, 1, 1), built):
+            raise EmulationError(f"{kernel.name}: clusters of {cluster}, but it is for {built}")
+        self.grid, self.block, self.cluster, self.dynamic = grid, block, built, dynamic
         self.memory, self.print = program.memory, program.print
         self.local_size = program.stack
         size = max([kernel.shared_size, *(kernel.shared[key] for key in kernel.dynamic)]) + dynamic

@@ -163,11 +163,15 @@ void makePlainFunction(gpu::GPUFuncOp kernel, bool barePointers) {
     function.setPrivate();
   // Attributes of this kind stay until LLVM IR.
   SmallVector<Attribute> described;
-  if (std::optional<ArrayRef<int32_t>> sizes = kernel.getKnownBlockSize()) {
+  auto describe = [&](StringRef name, std::optional<ArrayRef<int32_t>> sizes) {
+    if (!sizes)
+      return;
     std::string text =
         llvm::join(llvm::map_range(*sizes, [](int32_t size) { return std::to_string(size); }), ",");
-    described.push_back(builder.getStrArrayAttr({kKnownBlock, text}));
-  }
+    described.push_back(builder.getStrArrayAttr({name, text}));
+  };
+  describe(kKnownBlock, kernel.getKnownBlockSize());
+  describe(kKnownCluster, kernel.getKnownClusterSize());
   if (kernel.isKernel() && !barePointers)
     described.push_back(builder.getStrArrayAttr({kArrays, describeArrays(kernel)}));
   if (!described.empty())

@@ -18,10 +18,12 @@ KernelCode::KernelCode(Function &kernel, uint32_t maxThreads, const HostWay &way
     : kernel(kernel), module(*kernel.getParent()), context(kernel.getContext()), types(context),
       maxThreads(maxThreads), warpSize(way.warpSize), strips(way.strips), subprogram(kernel.getSubprogram()) {
   layoutSharedMemory();
-  StringRef text = kernel.getFnAttribute(kKnownBlock).getValueAsString();
-  for (uint32_t &size : knownBlock)
-    if (!text.consumeInteger(10, size))
-      text.consume_front(",");
+  for (auto [name, sizes] : {std::pair(kKnownBlock, &knownBlock), std::pair(kKnownCluster, &knownCluster)}) {
+    StringRef text = kernel.getFnAttribute(name).getValueAsString();
+    for (uint32_t &size : *sizes)
+      if (!text.consumeInteger(10, size))
+        text.consume_front(",");
+  }
 }
 
 Constant *KernelCode::knownSize(unsigned axis) const {

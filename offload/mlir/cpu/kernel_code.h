@@ -55,9 +55,10 @@ public:
   Types types;
   const uint32_t maxThreads; // of a block; 0 where the kernel sets no limit
   const uint32_t warpSize;
-  const bool strips;                    // whether neighbouring threads go through their loops together
-  uint64_t sharedBytes = 0;             // static workgroup memory
-  std::array<uint32_t, 3> knownBlock{}; // the sizes of every block; zeros where others may come
+  const bool strips;                      // whether neighbouring threads go through their loops together
+  uint64_t sharedBytes = 0;               // static workgroup memory
+  std::array<uint32_t, 3> knownBlock{};   // the sizes of every block; zeros where others may come
+  std::array<uint32_t, 3> knownCluster{}; // and of every cluster
 
 private:
   /// Metadata kArray for the loads of addresses.

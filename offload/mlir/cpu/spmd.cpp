@@ -46,7 +46,8 @@ Resources lowerKernel(const std::string &name, Function &kernel, uint32_t maxThr
                         code.parameterSizes(),
                         ConstantInt::get(types.i64, maxThreads),
                         ConstantInt::get(types.i32, way.warpSize),
-                        ConstantDataArray::get(code.context, code.knownBlock)};
+                        ConstantDataArray::get(code.context, code.knownBlock),
+                        ConstantDataArray::get(code.context, code.knownCluster)};
   new GlobalVariable(code.module, types.kernel, /*isConstant=*/true, GlobalValue::ExternalLinkage,
                      ConstantStruct::get(types.kernel, fields), name + kInfo);
   kernel.deleteBody();

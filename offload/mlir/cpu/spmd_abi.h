@@ -6,10 +6,12 @@
 namespace offload {
 
 // Must agree with host_abi.h.
-constexpr uint32_t kAbiVersion = 6;
+constexpr uint32_t kAbiVersion = 7;
 constexpr uint8_t kWaitWarp = 1, kWaitBlock = 2;
 /// Attribute of a kernel: the sizes of every block, "256,1,1".
 inline constexpr char kKnownBlock[] = "offload-block";
+/// And those of every cluster, in blocks.
+inline constexpr char kKnownCluster[] = "offload-cluster";
 /// Of a function that runs blocks: the size of the workgroup memory that its second parameter points to,
 /// where it may have its own instead.
 inline constexpr char kWorkgroupBytes[] = "offload-workgroup";
@@ -46,7 +48,7 @@ struct Types {
         pointer(llvm::PointerType::get(c, 0)), dim(llvm::ArrayType::get(i32, 3)),
         launch(llvm::StructType::get(c, {dim, dim, dim, i32, pointer, pointer, pointer, i64})),
         block(llvm::StructType::get(c, {dim, i32, pointer, pointer, pointer, pointer, pointer, pointer})),
-        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32, dim})) {}
+        kernel(llvm::StructType::get(c, {i32, i32, i64, pointer, pointer, pointer, i64, i32, dim, dim})) {}
   llvm::IntegerType *i1, *i8, *i32, *i64;
   llvm::Type *voidType;
   llvm::PointerType *pointer;

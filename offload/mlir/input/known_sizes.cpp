@@ -1,7 +1,7 @@
 //===- known_sizes.cpp - offload-known-sizes ------------------------------===//
 //
-// A gpu.func says known_block_size and known_grid_size; functions of other dialects, and what older versions
-// of MLIR outlined, say the same as gpu.known_block_size and gpu.known_grid_size. On a gpu.func that is the
+// A gpu.func says known_block_size, known_grid_size and known_cluster_size; functions of other dialects, and
+// what older versions of MLIR outlined, say the same with `gpu.` in front. On a gpu.func that is the
 // same here, where its launches do not speak against it: nothing but the lowering reads it in this form,
 // which believes it even then.
 //
@@ -24,7 +24,8 @@ namespace {
 bool isContradicted(DenseI32ArrayAttr known, gpu::KernelDim3 sizes) {
   return llvm::any_of(llvm::zip_equal(known.asArrayRef(), std::array{sizes.x, sizes.y, sizes.z}),
                       [](auto pair) {
-                        std::optional<int64_t> given = getConstantIntValue(std::get<1>(pair));
+                        Value size = std::get<1>(pair); // null where a launch leaves it to the kernel
+                        std::optional<int64_t> given = size ? getConstantIntValue(size) : std::nullopt;
                         return given && *given != std::get<0>(pair);
                       });
 }
@@ -53,10 +54,15 @@ struct KnownSizes : public PassWrapper<KnownSizes, OperationPass<ModuleOp>> {
       auto block =
           take("gpu.known_block_size", [](auto launch) { return launch.getBlockSizeOperandValues(); });
       auto grid = take("gpu.known_grid_size", [](auto launch) { return launch.getGridSizeOperandValues(); });
+      auto cluster = take("gpu.known_cluster_size", [](auto launch) {
+        return launch.hasClusterSize() ? launch.getClusterSizeOperandValues() : gpu::KernelDim3();
+      });
       if (block && !kernel.getKnownBlockSizeAttr())
         kernel.setKnownBlockSizeAttr(block);
       if (grid && !kernel.getKnownGridSizeAttr())
         kernel.setKnownGridSizeAttr(grid);
+      if (cluster && !kernel.getKnownClusterSizeAttr())
+        kernel.setKnownClusterSizeAttr(cluster);
     }
   }
 };
