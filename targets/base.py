@@ -116,6 +116,10 @@ class Target:
     """The runtime's backend that runs these images."""
     debug_kind: ClassVar[str] = "LineTablesOnly"
     """The kind of line information that the vendor's tools take (MLIR's name)."""
+    blocks: ClassVar[tuple[str, ...]] = ("known_block_size", "gpu.known_block_size")
+    """Attributes of a kernel that say the sizes of its blocks."""
+    threads_mark: ClassVar[str] = ""
+    """The attribute by which the vendor's code generator gets to know how many threads that is: "64,64"."""
     kernel_mark: ClassVar[str] = ""
     """The attribute that makes a lowered function a kernel of the vendor's."""
     instead: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # of an attribute for kernels: others, which say it as well
@@ -353,6 +357,8 @@ class Target:
         return module
 
     def _lower(self, work: Work, module: Module) -> Module:
+        if self.threads_mark:
+            module.set_kernel_threads(self.threads_mark, self.blocks, self.instead.get(self.threads_mark, ()))
         for name, value in self.kernel_attributes().items():
             module.set_kernel_attribute(name, value, self.instead.get(name, ()))
         for pipeline in self.lowering_pipelines():
@@ -372,6 +378,7 @@ class Target:
     def _optimize(self, work: Work, code: LLVMModule) -> LLVMModule:
         for library in (*work.libraries, *self.link):
             code.link_library(str(library))
+        code.drop_unseen_loading()
         self.prepare(work, code)
         provided = self.provided_functions(code)
         if provided is not None:

@@ -69,6 +69,7 @@ class NvvmTarget(Target):
 
     name: ClassVar[str] = "nvvm"
     backend: ClassVar[str] = "cuda"
+    blocks: ClassVar[tuple[str, ...]] = (*Target.blocks, "nvvm.reqntid")
     kernel_mark: ClassVar[str] = "nvvm.kernel"
     instead: ClassVar[Mapping[str, tuple[str, ...]]] = {"nvvm.maxntid": ("nvvm.reqntid",)}  # ptxas takes one of them
     debug_kind: ClassVar[str] = "DebugDirectivesOnly"  # ptxas refuses more in optimized code

@@ -67,10 +67,16 @@ class RocdlTarget(Target):
 
     name: ClassVar[str] = "rocdl"
     backend: ClassVar[str] = "hip"
+    blocks: ClassVar[tuple[str, ...]] = (*Target.blocks, "rocdl.reqd_work_group_size")
+    threads_mark: ClassVar[str] = "rocdl.flat_work_group_size"
     kernel_mark: ClassVar[str] = "rocdl.kernel"
     instead: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "rocdl.max_flat_work_group_size": (
             "known_block_size", "rocdl.flat_work_group_size", "amdgpu-flat-work-group-size",
+        ),
+        # Of a gpu.func with a known_block_size the lowering says it.
+        "rocdl.flat_work_group_size": (
+            "known_block_size", "amdgpu-flat-work-group-size", "rocdl.max_flat_work_group_size",
         ),
         "rocdl.waves_per_eu": ("amdgpu-waves-per-eu",),
     }  # fmt: skip

@@ -293,6 +293,6 @@ def device_builds(
             folder.mkdir()
             with failures(request.sources, f"attaching {target}"):
                 clone = _for_target(module, name, target)
-                limits = dict(clone.limit_threads(target.max_threads))
+                limits = dict(clone.limit_threads(target.max_threads, target.blocks))
             builds.append(DeviceBuild(request, target, name, kernels, clone, folder, limits, alike))
     return builds

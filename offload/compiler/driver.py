@@ -14,6 +14,7 @@ from offload.compiler.device import Build, DeviceBuild, Linked, device_builds
 from offload.compiler.link import link
 from offload.compiler.made import Made, MadeImage, Share, digest, joined
 from offload.compiler.native import error_at, failures, native
+from offload.compiler.objects import defined_names
 from offload.compiler.ready import ReadyBuild, take_ready_builds
 from offload.compiler.request import BuildRequest, distinct
 from offload.compiler.stage_cache import StageCache
@@ -81,8 +82,9 @@ class Program:
         with failures(self.request.sources, "making kernels"):
             if self.request.bare_pointers:
                 self.module.check_bare_pointers()
-            if not self.request.objects:  # they may define functions of the runtime's names
-                self.module.check_declared(self.request.bare_pointers_for_host)
+            defined = defined_names(self.request.objects)
+            if defined is not None:  # objects may define functions of the runtime's names
+                self.module.check_declared(self.request.bare_pointers_for_host, defined)
 
     def emit(self, stage: str) -> Iterator[Emitted]:
         """The outputs of one stage. Raises CompileError, ToolkitError, or OffloadError for an unknown stage."""

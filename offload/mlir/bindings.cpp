@@ -129,9 +129,10 @@ PYBIND11_MODULE(_native, m) {
       .def("device_module", &deviceModule, py::arg("name"), py::arg("attributes") = "", NoGil())
       .def("set_kernel_attribute", &setKernelAttribute, py::arg("name"), py::arg("value"),
            py::arg("unless") = std::vector<std::string>())
-      .def("limit_threads", &limitThreads, py::arg("most"))
+      .def("set_kernel_threads", &setKernelThreads, py::arg("name"), py::arg("blocks"), py::arg("unless"))
+      .def("limit_threads", &limitThreads, py::arg("most"), py::arg("blocks"))
       .def("check_bare_pointers", &checkBarePointers)
-      .def("check_declared", &checkDeclared, py::arg("bare"))
+      .def("check_declared", &checkDeclared, py::arg("bare"), py::arg("defined"))
       .def("check_narrow_index", &checkNarrowIndex)
       .def("host_module", &hostModule, NoGil());
 
@@ -176,6 +177,7 @@ PYBIND11_MODULE(_native, m) {
       .def("set_debug_folder", &LLVMModule::setDebugFolder, py::arg("path"))
       .def("undefined_functions", &LLVMModule::undefinedFunctions)
       .def("undefined_variables", &LLVMModule::undefinedVariables)
+      .def("drop_unseen_loading", &LLVMModule::dropUnseenLoading)
       .def("functions_of_loading", &LLVMModule::functionsOfLoading)
       .def("position_of",
            [](LLVMModule &self, const std::string &name) { return toPython(self.positionOf(name)); })

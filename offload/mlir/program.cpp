@@ -99,15 +99,14 @@ std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string
   return std::make_shared<IRModule>(module.session, std::move(holder));
 }
 
-/// Whether a function has an attribute, also as one that only LLVM knows, "name" or ["name", "value"].
-static bool hasAttribute(FunctionOpInterface function, StringRef name) {
-  if (function->hasAttr(name))
+bool hasAttribute(FunctionOpInterface function, const std::vector<std::string> &names) {
+  if (llvm::any_of(names, [&](StringRef name) { return function->hasAttr(name); }))
     return true;
   auto passed = function->getAttrOfType<ArrayAttr>("passthrough");
-  return passed && llvm::any_of(passed, [&](Attribute attribute) {
+  return passed && llvm::any_of(passed, [&](Attribute attribute) { // "name" or ["name", "value"]
            auto pair = dyn_cast<ArrayAttr>(attribute);
            auto first = dyn_cast<StringAttr>(pair && !pair.empty() ? pair[0] : attribute);
-           return first && first.getValue() == name;
+           return first && llvm::is_contained(names, first.getValue());
          });
 }
 
@@ -117,9 +116,7 @@ void setKernelAttribute(IRModule &module, const std::string &name, const std::st
   if (!attribute)
     module.session->fail("not an attribute: " + value);
   module.get().walk([&](FunctionOpInterface function) {
-    bool excused = hasAttribute(function, name);
-    for (const std::string &other : unless)
-      excused |= hasAttribute(function, other);
+    bool excused = hasAttribute(function, {name}) || hasAttribute(function, unless);
     if (function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()) && !excused)
       function->setAttr(name, attribute);
   });

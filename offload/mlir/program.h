@@ -51,19 +51,27 @@ std::shared_ptr<IRModule> deviceModule(const IRModule &module, const std::string
 /// of its own or of LLVM's functions (passthrough). Throws Failure.
 void setKernelAttribute(IRModule &module, const std::string &name, const std::string &value,
                         const std::vector<std::string> &unless);
+/// Whether a function has one of the attributes, also as one that only LLVM knows (passthrough).
+bool hasAttribute(mlir::FunctionOpInterface function, const std::vector<std::string> &names);
 
 /// The attribute that says what a kernel's "block" or "grid" is: those of the LLVM dialect have it with a
 /// prefix.
 std::string knownSizeOf(mlir::FunctionOpInterface kernel, llvm::StringRef what);
-/// The most threads of a block per kernel: its known_block_size, else `most`; none for kernels with neither
-/// (0). Throws Failure where a known_block_size is more than `most`.
-std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most);
+/// The most threads of a block per kernel: as one of the attributes `blocks` says, else `most`; none for
+/// kernels with neither (0). Throws Failure where a block is more than `most`.
+std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most,
+                                                          const std::vector<std::string> &blocks);
+/// Tells LLVM of the threads of every kernel's block that one of the attributes `blocks` says, by another,
+/// "64,64", where the kernel has neither that nor one of `unless`.
+void setKernelThreads(IRModule &module, const std::string &name, const std::vector<std::string> &blocks,
+                      const std::vector<std::string> &unless);
 
 /// Throws Failure where a function of a gpu.module has a memref that a plain pointer cannot stand for.
 void checkBarePointers(const IRModule &module);
 /// Refuses functions of the runtime and of MLIR's runner that the program declares, and calls, with other
-/// types than theirs; `bare`: memrefs are plain pointers there. Throws Failure.
-void checkDeclared(const IRModule &module, bool bare);
+/// types than theirs; `bare`: memrefs are plain pointers there, `defined`: names that objects beside it define.
+/// Throws Failure.
+void checkDeclared(const IRModule &module, bool bare, const std::vector<std::string> &defined);
 /// Fails, with an error at the function, where it has such a memref.
 mlir::LogicalResult checkBareTypes(mlir::FunctionOpInterface function);
 /// A memref that a plain pointer can stand for: everything but the address is known from the type.

@@ -280,3 +280,36 @@ define float @theirs(float %x) {
 """)
     with pytest.raises(CompileError, match="'begin' is to run when the kernels"):
         offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])
+
+
+OF_OTHERS = """
+@own = internal global float 3.0
+@other = internal global float 3.0
+@pointer = internal constant ptr @{written}
+@llvm.global_{list} = appending global [1 x {{ i32, ptr, ptr }}] [{{ i32, ptr, ptr }} {{ i32 7, ptr @begin, ptr null }}]
+define internal void @begin() {{
+  %p = load volatile ptr, ptr @pointer
+  store volatile float 4.0, ptr %p
+  ret void
+}}
+define float @theirs(float %x) {{
+  %v = load float, ptr @own
+  %r = fadd float %x, %v
+  ret float %r
+}}
+"""
+
+
+@pytest.mark.parametrize("target", [*ALL_TARGETS, *(f"{target},O=0" for target in ALL_TARGETS)])
+@pytest.mark.parametrize("list", ["ctors", "dtors"])
+def test_linked_code_whose_loading_no_kernel_sees(list: str, target: str, tmp_path: Path) -> None:
+    """A library's constructors that have to do with other functions of it did not keep it from being linked."""
+    (tmp_path / "l.ll").write_text(OF_OTHERS.format(written="other", list=list))
+    library = offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])
+    if target.startswith("host"):
+        x = np.ones(16, np.float32)
+        library.kernels.k[1, 16](x)
+        np.testing.assert_array_equal(x, 4)
+    (tmp_path / "l.ll").write_text(OF_OTHERS.format(written="own", list=list))
+    with pytest.raises(CompileError, match="'begin' is to run when the kernels"):
+        offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])

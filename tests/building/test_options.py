@@ -199,7 +199,13 @@ def test_limits_in_code() -> None:
     assert '"amdgpu-waves-per-eu"="3"' in emit_text(OPTIONS, "llvm", ["rocdl:gfx942,waves_per_eu=3"])
 
 
-@pytest.mark.parametrize("given", ['rocdl.flat_work_group_size = "1,256"', "passthrough = [{}]"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        'rocdl.flat_work_group_size = "1,256"', "passthrough = [{}]",
+        "gpu.known_block_size = array<i32: 64, 2, 2>", "rocdl.reqd_work_group_size = array<i32: 256, 1, 1>",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("kernel", ["gpu.func @k({}) kernel attributes {{{}}} {{ {} gpu.return }}",
                                     "llvm.func @k({}) attributes {{gpu.kernel, {}}} {{ {} llvm.return }}"])  # fmt: skip
 @pytest.mark.parametrize("option", ["", ",max_threads=512"])
@@ -215,6 +221,17 @@ def test_a_kernels_own_block_size_for_amd(given: str, kernel: str, option: str, 
     library = offload.build(source, tmp_path / "k.so", targets=[f"rocdl:gfx942{option}"])
     resources = artifact.read(library).metadata.images[0].resources["k"]
     assert (resources["max_threads"], resources["vgpr_spills"]) == (256, 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "size"),
+    [("rocdl:gfx942", "rocdl.reqd_work_group_size"), ("nvvm:sm_90", "nvvm.reqntid"), ("host", "gpu.known_block_size")],
+)
+def test_a_kernels_own_block_is_larger_than_the_most_threads(target: str, size: str) -> None:
+    kernel = f"llvm.func @k() attributes {{gpu.kernel, {size} = array<i32: 256, 1, 1>}} {{ llvm.return }}"
+    said = f"the kernel's {size} of 256 threads is more than max_threads=128"
+    with pytest.raises(CompileError, match=f"1:17: error: {said}"):
+        emit(f"gpu.module @m {{ {kernel} }}", "isa", [f"{target},max_threads=128"])
 
 
 @pytest.mark.parametrize("size", ["nvvm.reqntid = array<i32: 64, 1, 1>", 'passthrough = [["nvvm.reqntid", "64"]]'])

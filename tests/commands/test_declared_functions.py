@@ -49,6 +49,8 @@ def refused(text: str) -> str:
         ("mgpuSpMV", "!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr",  # with a handle first
          "(i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr)"),
         ("mgpuMemHostRegister", "memref<?xf32>, i64", "(!llvm.ptr, i64)"),  # an address for the size
+        ("mgpuMemFree", "memref<?xi8>", "(!llvm.ptr, !llvm.ptr)"),  # the same address for the stream
+        ("mgpuMemFree", "memref<i8>, !llvm.ptr", "(!llvm.ptr, !llvm.ptr)"),
     ],
 )  # fmt: skip
 def test_other_types(name: str, types: str, wanted: str) -> None:
@@ -126,5 +128,13 @@ func.func @main() {
 """)
     done = command("run", "p.mlir", "--object", "own.o", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "own -5\n", "")
+    subprocess.run(["ar", "rc", "own.a", "own.o"], cwd=tmp_path, check=True)
+    done = command("run", "p.mlir", "--object", "own.a", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "own -5\n", "")
+    (tmp_path / "q.mlir").write_text((tmp_path / "p.mlir").read_text().replace("printI64", "printU64"))
+    for file in ("own.o", "own.a"):  # what these do not define is still the runner's
+        done = command("run", "q.mlir", "--object", file, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "error: 'printU64' is declared with other types than it has" in done.stderr
     (tmp_path / "own.mlir").write_text("func.func @printI64(%x: i32) {\n  return\n}\n")
     assert command("run", "p.mlir", "own.mlir", cwd=tmp_path).returncode == 0

@@ -266,24 +266,6 @@ std::vector<std::string> LLVMModule::undefinedVariables() const {
   return names;
 }
 
-std::vector<std::string> LLVMModule::functionsOfLoading() const {
-  std::vector<std::string> names;
-  for (const std::shared_ptr<LLVMModule> &part : parts)
-    llvm::append_range(names, part->functionsOfLoading());
-  if (!module || !parts.empty())
-    return names;
-  for (const char *list : {"llvm.global_ctors", "llvm.global_dtors"}) {
-    const GlobalVariable *variable = module->getNamedGlobal(list);
-    auto *entries = variable && variable->hasInitializer()
-                        ? dyn_cast<ConstantArray>(variable->getInitializer())
-                        : nullptr;
-    for (unsigned i = 0; entries && i < entries->getNumOperands(); ++i)
-      if (auto *function = dyn_cast<Function>(entries->getAggregateElement(i)->getAggregateElement(1)))
-        names.push_back(function->getName().str());
-  }
-  return names;
-}
-
 void LLVMModule::setDebugFolder(const std::string &path) {
   for (DICompileUnit *unit : module->debug_compile_units()) {
     DIFile *file = unit->getFile();

@@ -84,6 +84,9 @@ public:
   std::vector<std::string> undefinedFunctions() const;
   /// The variables of that kind; a block's memory, whose size a launch tells, is none of them.
   std::vector<std::string> undefinedVariables() const;
+  /// Forgets functions that are to run when the code is loaded or unloaded where no kernel sees what they
+  /// write. Call once all is linked.
+  void dropUnseenLoading();
   /// The functions that are to run when the code is loaded or unloaded, as far as LLVM has not run them.
   std::vector<std::string> functionsOfLoading() const;
   /// Where a function is defined or, without a body, first called; line 0 where that is not known.

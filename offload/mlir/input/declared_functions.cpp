@@ -17,6 +17,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <type_traits>
@@ -209,7 +210,16 @@ std::string misread(FunctionOpInterface function, StringRef name) {
 
 } // namespace
 
-void checkDeclared(const IRModule &module, bool bare) {
+/// Whether a function gets a ranked memref in its parts: no more than these, or they are taken for parameters
+/// that have nothing to do with a memref.
+static bool takesParts(FunctionOpInterface function, bool bare) {
+  return llvm::any_of(function.getArgumentTypes(), [&](Type type) {
+    return isa<MemRefType>(type) && !(bare && fitsBarePointer(type));
+  });
+}
+
+void checkDeclared(const IRModule &module, bool bare, const std::vector<std::string> &defined) {
+  llvm::StringSet<> elsewhere(llvm::from_range, defined);
   for (auto function : module.get().getOps<FunctionOpInterface>()) {
     if (!function.isExternal())
       continue;
@@ -217,7 +227,8 @@ void checkDeclared(const IRModule &module, bool bare) {
                      function->hasAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName());
     std::string name = ((byAddress ? kInterface : "") + function.getName()).str();
     auto known = knownFunctions().find(name);
-    if (known == knownFunctions().end() || SymbolTable::symbolKnownUseEmpty(function, module.get()))
+    if (known == knownFunctions().end() || elsewhere.contains(name) ||
+        SymbolTable::symbolKnownUseEmpty(function, module.get()))
       continue;
     std::string declared = lettersOf(function, byAddress, bare);
     bool lastIsUnread = name == "mgpuLaunchKernel"; // the number of parameters, which came later
@@ -225,7 +236,8 @@ void checkDeclared(const IRModule &module, bool bare) {
     if (!through.empty())
       function.emitError("'") << function.getName() << "' is declared as " << function.getFunctionType()
                               << ", and it goes through " << through;
-    else if (!declared.empty() && !fits(declared, known->getValue(), lastIsUnread))
+    else if ((!byAddress && takesParts(function, bare) && declared.size() != known->getValue().size()) ||
+             (!declared.empty() && !fits(declared, known->getValue(), lastIsUnread)))
       function.emitError("'") << function.getName()
                               << "' is declared with other types than it has, which are "
                               << spelled(known->getValue())

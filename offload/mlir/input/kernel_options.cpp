@@ -26,29 +26,53 @@ std::string knownSizeOf(FunctionOpInterface kernel, StringRef what) {
   return ((isa<LLVM::LLVMFuncOp>(kernel) ? "gpu.known_" : "known_") + what + "_size").str();
 }
 
-std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most) {
+/// The attribute that says a kernel's block, and how many threads that has; 0 where a size is none.
+static std::optional<std::pair<StringRef, int64_t>> findBlock(Operation *kernel,
+                                                              const std::vector<std::string> &blocks) {
+  for (const std::string &name : blocks)
+    if (auto known = kernel->getAttrOfType<DenseI32ArrayAttr>(name); known && !known.empty()) {
+      int64_t threads = 1;
+      // The product of three may have 93 bits; no device has such a block.
+      for (int32_t size : known.asArrayRef())
+        threads = size <= 0 ? 0 : std::min<int64_t>(threads * size, std::numeric_limits<int32_t>::max());
+      return std::pair(StringRef(name), threads);
+    }
+  return std::nullopt;
+}
+
+std::vector<std::pair<std::string, int64_t>> limitThreads(const IRModule &module, int64_t most,
+                                                          const std::vector<std::string> &blocks) {
   std::vector<std::pair<std::string, int64_t>> limits;
   module.get().walk([&](FunctionOpInterface function) {
     if (!isKernel(function))
       return;
     int64_t limit = most;
-    auto known = function->getAttrOfType<DenseI32ArrayAttr>("known_block_size");
-    if (known && llvm::any_of(known.asArrayRef(), [](int32_t size) { return size <= 0; })) {
-      function->removeAttr("known_block_size"); // a launch of no threads: there is nothing to compile for it
-    } else if (known) {
-      limit = 1;
-      // The product of three may have 93 bits; no device has such a block.
-      for (int32_t size : known.asArrayRef())
-        limit = std::min<int64_t>(limit * size, std::numeric_limits<int32_t>::max());
+    if (auto block = findBlock(function, blocks)) {
+      auto [name, threads] = *block;
+      if (threads == 0)
+        function->removeAttr(name); // a launch of no threads: there is nothing to compile for it
+      else
+        limit = threads;
       if (most && limit > most)
-        function->emitError("the kernel's known_block_size of ")
-            << limit << " threads is more than max_threads=" << most;
+        function->emitError("the kernel's ")
+            << name << " of " << limit << " threads is more than max_threads=" << most;
     }
     if (limit)
       limits.push_back({function.getName().str(), limit});
   });
   module.session->failOnErrors("a kernel's block is too large");
   return limits;
+}
+
+void setKernelThreads(IRModule &module, const std::string &name, const std::vector<std::string> &blocks,
+                      const std::vector<std::string> &unless) {
+  module.get().walk([&](FunctionOpInterface function) {
+    auto block = isKernel(function) ? findBlock(function, blocks) : std::nullopt;
+    if (!block || hasAttribute(function, {name}) || hasAttribute(function, unless))
+      return;
+    std::string threads = std::to_string(block->second);
+    function->setAttr(name, StringAttr::get(function->getContext(), threads + "," + threads));
+  });
 }
 
 bool fitsBarePointer(Type type) {
