@@ -242,7 +242,9 @@ def make_request(
     build's.
     """
     from offload.compiler.request import BuildRequest
+    from offload.config import check_settings
 
+    check_settings()
     _check_flags(
         debug=debug,
         bare_pointers=bare_pointers,
@@ -340,9 +342,12 @@ def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
     from offload.compiler.request import Source
 
-    if isinstance(sources, str) and _is_text(sources):
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    given = _listed("sources is a path or a list of paths", sources)
+    if any(isinstance(source, str) and _is_text(source) for source in given):
         raise OffloadError("sources are paths of files, and this is the text of a program, which offload.compile takes")
-    return [Source.read(source) for source in _paths("sources", sources)]
+    return [Source.read(path) for path in _paths("sources", given)]
 
 
 def _is_text(source: str) -> bool:

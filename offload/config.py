@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from offload.errors import OffloadError
+from offload.errors import UsageError
 
 VARIABLES = {
     "OFFLOAD_TARGETS": "targets to build for, separated by ';' (overrides pyproject.toml, not the command line); "
@@ -138,35 +138,43 @@ _MOST_BYTES = 2.0**62
 
 
 def parse_size(text: str, what: str) -> int:
-    """Bytes of ``500M``, ``2G``, ``2GiB`` or a plain number. Raises OffloadError that names ``what`` holds it."""
+    """Bytes of ``500M``, ``2G``, ``2GiB`` or a plain number. Raises UsageError that names ``what`` holds it."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
     if not found:
-        raise OffloadError(f"{what} is a size such as 500M or 2G, not {text!r}")
+        raise UsageError(f"{what} is a size such as 500M or 2G, not {text!r}")
     return int(min(float(found[1]) * _UNITS[found[2]], _MOST_BYTES))
 
 
 def cache_limit() -> int:
-    """The most bytes that the cache folder holds; 0 is no limit. Raises OffloadError."""
+    """The most bytes that the cache folder holds; 0 is no limit. Raises UsageError."""
     return parse_size(environment("OFFLOAD_CACHE_SIZE") or _DEFAULT_CACHE_SIZE, "OFFLOAD_CACHE_SIZE")
 
 
 def shared_cache() -> tuple[str, bool, bytes | None] | None:
-    """URL, whether it is written to, and the secret that signs it; None where there is none. Raises OffloadError."""
+    """URL, whether it is written to, and the secret that signs it; None where there is none. Raises UsageError."""
     url = environment("OFFLOAD_SHARED_CACHE")
     if not url:
         return None
     scheme, separator, path = url.partition("://")
     # fsspec takes what is none, and file://net, for a folder below the current one, of which each project has its own.
     if not (path if separator and scheme in ("file", "local") else separator or url).startswith(("/", "://")):
-        raise OffloadError(
+        raise UsageError(
             f"OFFLOAD_SHARED_CACHE is a URL, as file:///net/offload or s3://bucket/offload, not {url!r}; "
             "that of a folder has three slashes"
         )
     mode = environment("OFFLOAD_SHARED_CACHE_MODE") or "read"
     if mode not in ("read", "readwrite"):
-        raise OffloadError(f"OFFLOAD_SHARED_CACHE_MODE is 'read' or 'readwrite', not {mode!r}")
+        raise UsageError(f"OFFLOAD_SHARED_CACHE_MODE is 'read' or 'readwrite', not {mode!r}")
     secret = environment("OFFLOAD_SHARED_CACHE_KEY")
     return url, mode == "readwrite", secret.encode() if secret else None
+
+
+def check_settings() -> None:
+    """Raises UsageError where a variable that builds read means nothing, whether or not this one comes to it."""
+    cache_limit()
+    shared_cache()
+    isolated()
+    time_limit()
 
 
 def loader_settings() -> list[str | None]:
@@ -175,7 +183,7 @@ def loader_settings() -> list[str | None]:
 
 
 def isolated() -> bool:
-    """Whether builds run in a worker. Raises OffloadError for a value that means nothing."""
+    """Whether builds run in a worker. Raises UsageError for a value that means nothing."""
     return _is_on("OFFLOAD_ISOLATE") and not _is_frozen()
 
 
@@ -190,14 +198,14 @@ def _is_frozen() -> bool:
 
 
 def fast_calls() -> bool:
-    """Whether calls may go through the extension. Raises OffloadError for a value that means nothing."""
+    """Whether calls may go through the extension. Raises UsageError for a value that means nothing."""
     return _is_on("OFFLOAD_FAST_CALLS")
 
 
 def _is_on(name: str) -> bool:
     value = environment(name) or "1"
     if value not in ("0", "1"):
-        raise OffloadError(f"{name} is 0 or 1, not {value!r}")
+        raise UsageError(f"{name} is 0 or 1, not {value!r}")
     return value == "1"
 
 
@@ -206,14 +214,14 @@ _LONGEST = 1e9
 
 
 def time_limit() -> float | None:
-    """The seconds that a build may take in its worker; None for any time. Raises OffloadError for no number."""
+    """The seconds that a build may take in its worker; None for any time. Raises UsageError for no number."""
     value = environment("OFFLOAD_TIME_LIMIT") or "600"
     try:
         seconds = float(value)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise OffloadError(f"OFFLOAD_TIME_LIMIT is a number of seconds, or 0 for no limit, not {value!r}")
+        raise UsageError(f"OFFLOAD_TIME_LIMIT is a number of seconds, or 0 for no limit, not {value!r}")
     return min(seconds, _LONGEST) or None
 
 

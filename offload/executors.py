@@ -27,13 +27,16 @@ def room(executor: Executor) -> int:
 
 
 def submitted(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-    """The job of an executor. Raises OffloadError where it takes no jobs any more."""
+    """The job of an executor. Raises OffloadError where it takes no jobs any more, TypeError where it is none."""
     try:
-        return executor.submit(function, *arguments)
+        job = executor.submit(function, *arguments)
     except RuntimeError as error:  # BrokenExecutor is one
         raise OffloadError(
             f"the executor takes no builds: {error}; it was shut down or has lost its processes: make another"
         ) from error
+    if not (callable(getattr(job, "result", None)) and callable(getattr(job, "cancel", None))):
+        raise TypeError(f"executor.submit() gives a job as concurrent.futures.Future is one, not {job!r}")
+    return job
 
 
 def result(executor: Executor, future: Future[Any], given_up: Callable[[], bool] = lambda: False) -> Any:

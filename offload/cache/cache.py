@@ -172,7 +172,7 @@ class Claim:
 
 
 def open_cache() -> Cache | None:
-    """The cache of the settings as they are now; None where it is switched off. Raises OffloadError for wrong ones."""
+    """The cache of the settings as they are now; None where it is switched off. Raises UsageError for wrong ones."""
     folder = cache_folder()
     if folder is None:
         return None

@@ -60,6 +60,13 @@ class Silent:
         self.submit = inner.submit
 
 
+def test_an_executor_whose_jobs_are_none(tmp_path: Path) -> None:
+    executor = Counting(1)
+    executor.submit = lambda *_, **__: 5  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(TypeError, match=r"^executor.submit\(\) gives a job as concurrent.futures.Future is one, not 5"):
+        offload.build(EXAMPLES / "saxpy.mlir", tmp_path / "saxpy.so", executor=executor, cache=False)
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("alone") / "linear.so"

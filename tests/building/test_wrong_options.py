@@ -99,8 +99,10 @@ def test_annotations_that_are_none() -> None:  # pybind had its say
 
 def test_a_program_in_place_of_a_path(tmp_path: Path) -> None:
     said = "^sources are paths of files, and this is the text of a program, which offload.compile takes$"
-    with pytest.raises(OffloadError, match=said):
-        offload.build("func.func @f() {\n  return\n}\n", tmp_path / "x.so")
+    text = "func.func @f() {\n  return\n}\n"
+    for sources in (text, [text], [OPTIONS, text]):
+        with pytest.raises(OffloadError, match=said):
+            offload.build(sources, tmp_path / "x.so")
     with pytest.raises(OffloadError, match=r"^source is no text: '\\udc80' at its character 3$"):
         offload.compile("// \udc80\nfunc.func @f() { return }\n")
     with pytest.raises(TypeError, match=r"^name is what diagnostics call the program, a str, not int$"):
