@@ -21,7 +21,7 @@ static void saxpy(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t 
 
 static const uint32_t saxpy_sizes[] = {4, 8, 8, 8}, other_sizes[] = {8, 4};
 
-KERNEL(saxpy) = {MGPU_HOST_ABI_VERSION, 4, 0, saxpy, NULL, saxpy_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(saxpy) = {MGPU_HOST_ABI_VERSION, 4, 0, saxpy, NULL, saxpy_sizes, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* Calls params[0] with params[1] once per block. */
 static void calls_back(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {
@@ -33,8 +33,8 @@ static void calls_back(const mgpuHostLaunch *launch, unsigned char *shared, uint
 
 static const uint32_t calls_back_sizes[] = {8, 8};
 
-KERNEL(calls_back) = {MGPU_HOST_ABI_VERSION, 2,  0, calls_back, NULL, calls_back_sizes, 0,
-                      MGPU_HOST_WARP_SIZE,   {0}};
+KERNEL(calls_back) = {MGPU_HOST_ABI_VERSION, 2,   0,  calls_back, NULL, calls_back_sizes, 0,
+                      MGPU_HOST_WARP_SIZE,   {0}, {0}};
 
 /* A frame begins with what continues the thread. */
 struct frame {
@@ -89,7 +89,7 @@ static void *reduce(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t
   return enter(launch, block, thread, reduce_step);
 }
 
-KERNEL(reduce) = {MGPU_HOST_ABI_VERSION, 2, 64, NULL, reduce, other_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(reduce) = {MGPU_HOST_ABI_VERSION, 2, 64, NULL, reduce, other_sizes, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* out[global thread] = what the next lane of the warp holds after `rounds` rotations by one, with a block
  * barrier in warp 0's way at every third round only. */
@@ -117,7 +117,7 @@ static void *rotate(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t
   return enter(launch, block, thread, rotate_step);
 }
 
-KERNEL(rotate) = {MGPU_HOST_ABI_VERSION, 2, 0, NULL, rotate, other_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(rotate) = {MGPU_HOST_ABI_VERSION, 2, 0, NULL, rotate, other_sizes, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* Suspends without saying what it waits for. */
 static void lost_step(void *handle) { (void)handle; }
@@ -126,7 +126,7 @@ static void *lost(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t t
   return enter(launch, block, thread, lost_step);
 }
 
-KERNEL(lost) = {MGPU_HOST_ABI_VERSION, 0, 0, NULL, lost, NULL, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(lost) = {MGPU_HOST_ABI_VERSION, 0, 0, NULL, lost, NULL, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* out[3 * (number of the block among those that run) + i] = the block's id along i. */
 static void *place(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread) {
@@ -141,7 +141,7 @@ static void *place(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t 
 
 static const uint32_t place_sizes[] = {8, 8};
 
-KERNEL(place) = {MGPU_HOST_ABI_VERSION, 2, 0, NULL, place, place_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(place) = {MGPU_HOST_ABI_VERSION, 2, 0, NULL, place, place_sizes, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* Asks for frames until there are no more. */
 static void *greedy(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread) {
@@ -150,7 +150,7 @@ static void *greedy(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t
   return block->frame(block, UINT64_MAX / 2);
 }
 
-KERNEL(greedy) = {MGPU_HOST_ABI_VERSION, 0, 0, NULL, greedy, NULL, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(greedy) = {MGPU_HOST_ABI_VERSION, 0, 0, NULL, greedy, NULL, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* Asks for a frame of so many bytes. */
 static void *sized(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t thread) {
@@ -162,7 +162,7 @@ static void *sized(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t 
 
 static const uint32_t sized_sizes[] = {8};
 
-KERNEL(sized) = {MGPU_HOST_ABI_VERSION, 1, 0, NULL, sized, sized_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(sized) = {MGPU_HOST_ABI_VERSION, 1, 0, NULL, sized, sized_sizes, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* Tells when it begins, and a while later that it ends. */
 static void slow(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t first, uint64_t last) {
@@ -175,7 +175,7 @@ static void slow(const mgpuHostLaunch *launch, unsigned char *shared, uint64_t f
   flags[1] = 1;
 }
 
-KERNEL(slow) = {MGPU_HOST_ABI_VERSION, 1, 0, slow, NULL, sized_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(slow) = {MGPU_HOST_ABI_VERSION, 1, 0, slow, NULL, sized_sizes, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
 /* Large frames, so that the arena needs several chunks; writes all of each and checks it after the barrier.
  */
@@ -209,8 +209,9 @@ static void *large(const mgpuHostLaunch *launch, mgpuHostBlock *block, uint32_t 
   return frame;
 }
 
-KERNEL(large) = {MGPU_HOST_ABI_VERSION, 1, 0, NULL, large, other_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(large) = {MGPU_HOST_ABI_VERSION, 1, 0, NULL, large, other_sizes, 0, MGPU_HOST_WARP_SIZE, {0}, {0}};
 
-KERNEL(future) = {MGPU_HOST_ABI_VERSION + 1, 4, 0, saxpy, NULL, saxpy_sizes, 0, MGPU_HOST_WARP_SIZE, {0}};
+KERNEL(future) = {MGPU_HOST_ABI_VERSION + 1, 4,   0,  saxpy, NULL, saxpy_sizes, 0,
+                  MGPU_HOST_WARP_SIZE,       {0}, {0}};
 
-KERNEL(odd_warps) = {MGPU_HOST_ABI_VERSION, 4, 0, saxpy, NULL, saxpy_sizes, 0, 48, {0}};
+KERNEL(odd_warps) = {MGPU_HOST_ABI_VERSION, 4, 0, saxpy, NULL, saxpy_sizes, 0, 48, {0}, {0}};
