@@ -130,7 +130,7 @@ static void test_launch_errors(void) {
   launch(&missing, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_INVALID, "missing");
   launch(&future, 1, 1, 0, NULL, params);
-  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 6");
+  CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "version 7");
   launch(&odd_warps, 1, 1, 0, NULL, params);
   CHECK_ERROR(MGPU_ERROR_BAD_IMAGE, "warps of 48 threads");
   launch(&lost, 3, 64, 0, NULL, params);
