@@ -47,7 +47,7 @@ lint: install
 
 # A missed goal is an exit code: each benchmark runs all the same.
 bench: $(BENCH_STAMP)
-	missed=0; for name in build assembling runtime host call packages; do $(VENV)/bin/python bench/$$name.py --save || missed=1; done; exit $$missed
+	missed=0; for name in build assembling runtime host call packages jax_programs; do $(VENV)/bin/python bench/$$name.py --save || missed=1; done; exit $$missed
 
 # One folder for a machine with a GPU and without a compiler or a network: the suite, compiled here.
 device-bundle: $(TEST_STAMP)

@@ -38,6 +38,8 @@ RENAMED = {
     "sparse_tensor.unpack": "sparse_tensor.disassemble",
     "tensor.pack": "linalg.pack",
     "tensor.unpack": "linalg.unpack",
+    "util.func": "func.func",
+    "util.return": "func.return",
     "vector.extractelement": "vector.extract",
     "vector.flat_transpose": "llvm.intr.matrix.transpose",
     "vector.insertelement": "vector.insert",
@@ -45,7 +47,8 @@ RENAMED = {
     "vector.splat": "vector.broadcast",
     "vector.warp_execute_on_lane_0": "gpu.warp_execute_on_lane_0",
 }
-"""Operations by their former names; some have other operands or attributes now, too."""
+"""Operations by their former names, and by those that IREE gives its copies; some have other operands or attributes
+now, too."""
 STANDARD = {
     "arith": "addf addi andi ceildivsi cmpf cmpi constant divf divi_signed divi_unsigned floordivsi fpext fptosi "
     "fptoui fptrunc index_cast maxf minf mulf muli negf or remf remi_signed remi_unsigned select shift_left "
@@ -63,7 +66,7 @@ LOWERINGS = {
     "stablehlo": "stablehlo-opt --stablehlo-legalize-to-linalg",
     "torch": "torch-mlir-opt --torch-backend-to-linalg-on-tensors-backend-pipeline",
 }
-"""What makes linalg on tensors of dialects that are not MLIR's own."""
+"""What makes linalg on tensors of dialects that are not MLIR's own; docs/frontends.md has ways that PyPI has."""
 
 REDUCTIONS = (
     *("add", "mul", "minui", "minsi", "minnumf", "maxui", "maxsi", "maxnumf", "and", "or", "xor"),
@@ -88,7 +91,7 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
         if made_by := LOWERINGS.get(dialect := name.partition(".")[0]):
             return (
                 f"unknown operation '{name}': MLIR 22 has no dialect '{dialect}'; lower it to linalg, before offload "
-                f"sees it: {made_by}"
+                f"sees it: {made_by} (or as docs/frontends.md says)"
             )
         if name in RENAMED:
             return f"unknown operation '{name}': MLIR 22 has '{RENAMED[name]}' in its place"

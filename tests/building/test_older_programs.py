@@ -47,6 +47,7 @@ def test_names(former: str, present: str) -> None:
         ('gpu.printf "%f, \\22" %a : f32', "2:26: error: a comma stands between the format"),
         ('gpu.printf "%f"\n\n%a : f32', "4:5: error: a comma stands between the format"),
         ("%p = llvm.mlir.undef : !llvm.ptr<f32>", "2:34: error: a pointer has no element type in MLIR 22"),
+        ("util.return", "unknown operation 'util.return': MLIR 22 has 'func.return' in its place"),
         ("%b = nvgpu.mbarrier.create -> !nvgpu.mbarrier.barrier<memorySpace = 3>", "'!nvgpu.mbarrier.group' in its"),
         (
             "%b = gpu.all_reduce min %a {} : (f32) -> (f32)",

@@ -1,0 +1,1 @@
+"""What bench/frontends.py measures: programs of JAX, lowered to linalg, on every backend."""
