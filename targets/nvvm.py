@@ -252,6 +252,9 @@ class NvvmTarget(Target):
         code.answer_reflection("__CUDA_PREC_DIV", int(not self.fast))
         if self.ftz:
             code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
+        # Nothing else is called from outside: a function whose calls are all expanded is not compiled on its own.
+        # Variables stay what they are: assembly may change them.
+        code.internalize_functions(list(work.kernels))
 
     def ahead(self, folder: Path) -> RunningTool | None:
         tool = self._assembler().path

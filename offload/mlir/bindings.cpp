@@ -182,6 +182,7 @@ PYBIND11_MODULE(_native, m) {
       .def("position_of",
            [](LLVMModule &self, const std::string &name) { return toPython(self.positionOf(name)); })
       .def("internalize", &LLVMModule::internalize, py::arg("kept"))
+      .def("internalize_functions", &LLVMModule::internalizeFunctions, py::arg("kept"))
       .def("use_vector_math", &LLVMModule::useVectorMath, NoGil())
       .def(
           "lower_kernels_for_host",

@@ -33,6 +33,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DebugInfo.h"
@@ -40,6 +42,7 @@
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Operator.h"
@@ -283,6 +286,29 @@ void LLVMModule::internalize(const std::vector<std::string> &kept) {
   std::set<std::string> names(kept.begin(), kept.end());
   internalizeModule(*module,
                     [&](const GlobalValue &value) { return names.count(value.getName().str()) != 0; });
+}
+
+void LLVMModule::internalizeFunctions(const std::vector<std::string> &kept) {
+  StringSet<> names;
+  for (const std::string &name : kept)
+    names.insert(name);
+  // LLVM sees no uses in assembly.
+  auto addWords = [&](StringRef assembly) {
+    auto isInName = [](char c) { return isAlnum(c) || c == '_' || c == '$'; };
+    while (!assembly.empty()) {
+      assembly = assembly.drop_until(isInName);
+      names.insert(assembly.take_while(isInName));
+      assembly = assembly.drop_while(isInName);
+    }
+  };
+  addWords(module->getModuleInlineAsm());
+  for (const Function &function : *module)
+    for (const Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallBase>(&instruction); call && call->isInlineAsm())
+        addWords(cast<InlineAsm>(call->getCalledOperand())->getAsmString());
+  internalizeModule(*module, [&](const GlobalValue &value) {
+    return !isa<Function>(value) || names.contains(value.getName());
+  });
 }
 
 /// What `fast` allows: reassociation, approximations, fused operations; NaN and infinity keep their meaning.

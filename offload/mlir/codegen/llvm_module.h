@@ -93,6 +93,8 @@ public:
   Diagnostic positionOf(const std::string &function) const { return positions.of(function); }
   /// Makes everything but `kept` internal, so that what is not needed goes.
   void internalize(const std::vector<std::string> &kept);
+  /// The same of functions alone, and not of those that assembly in the code names.
+  void internalizeFunctions(const std::vector<std::string> &kept);
 
   /// Gives the kernels of the host target functions of mathematics that vectorize, in place of libm's. Call
   /// before lowerKernelsForHost.
