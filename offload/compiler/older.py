@@ -38,8 +38,6 @@ RENAMED = {
     "sparse_tensor.unpack": "sparse_tensor.disassemble",
     "tensor.pack": "linalg.pack",
     "tensor.unpack": "linalg.unpack",
-    "util.func": "func.func",
-    "util.return": "func.return",
     "vector.extractelement": "vector.extract",
     "vector.flat_transpose": "llvm.intr.matrix.transpose",
     "vector.insertelement": "vector.insert",
@@ -47,8 +45,9 @@ RENAMED = {
     "vector.splat": "vector.broadcast",
     "vector.warp_execute_on_lane_0": "gpu.warp_execute_on_lane_0",
 }
-"""Operations by their former names, and by those that IREE gives its copies; some have other operands or attributes
-now, too."""
+"""Operations by their former names; some have other operands or attributes now, too."""
+COPIES = {"util.func": "func.func", "util.return": "func.return"}
+"""Operations that other front ends have a copy of, IREE's passes for one."""
 STANDARD = {
     "arith": "addf addi andi ceildivsi cmpf cmpi constant divf divi_signed divi_unsigned floordivsi fpext fptosi "
     "fptoui fptrunc index_cast maxf minf mulf muli negf or remf remi_signed remi_unsigned select shift_left "
@@ -93,14 +92,14 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
                 f"unknown operation '{name}': MLIR 22 has no dialect '{dialect}'; lower it to linalg, before offload "
                 f"sees it: {made_by} (or as docs/frontends.md says)"
             )
-        if name in RENAMED:
-            return f"unknown operation '{name}': MLIR 22 has '{RENAMED[name]}' in its place"
+        if present := RENAMED.get(name) or COPIES.get(name):
+            return f"unknown operation '{name}': MLIR 22 has '{present}' in its place"
         if found := _SHARED.fullmatch(name):
             return f"unknown operation '{name}': MLIR 22 has '{found[1]}' in its place"
         short = name.removeprefix("std.")
-        for present, names in STANDARD.items():
+        for present_in, names in STANDARD.items():
             if short in names.split():
-                return f"unknown operation '{name}': what was in the standard dialect is in '{present}' in MLIR 22"
+                return f"unknown operation '{name}': what was in the standard dialect is in '{present_in}' in MLIR 22"
         known = operations(dialect)
         if name not in known and (close := difflib.get_close_matches(name, known, 3, _ALIKE)):
             meant = " or ".join(f"'{other}'" for other in close)
