@@ -1,9 +1,9 @@
 """Do the programs that JAX's functions become give JAX's results, and how fast are they beside XLA?
 
 JAX traces each function of frontends/, IREE's passes lower its StableHLO to linalg on tensors, and offload builds that.
-Small ones (operators, gradients, loops, layers), with sizes in their types and without, are called on the CPU, and where
---targets says so on emulated GPUs, and their results compared with JAX's. Those of the sizes of real work are timed on
-the CPU, for host:native, beside XLA in turns; milliseconds are medians. No GPU is needed. JAX and IREE come with
+Small ones (operators, gradients, loops, layers), with sizes in their types and without, are called on the CPU, and on
+emulated GPUs where --targets says so; their results are compared with JAX's. Those of the sizes of real work are timed
+on the CPU, for host:native, beside XLA in turns; milliseconds are medians. No GPU is needed. JAX and IREE come with
 `pip install '.[bench]'`, what the emulators need with `'.[test]'`.
 
     python bench/jax_programs.py [--turns N] [--targets NAME,…] [--programs NAME,…] [--json FILE] [--save]
