@@ -90,7 +90,7 @@ def said(message: str, before: Callable[[], str], operations: Callable[[str], li
         if made_by := LOWERINGS.get(dialect := name.partition(".")[0]):
             return (
                 f"unknown operation '{name}': MLIR 22 has no dialect '{dialect}'; lower it to linalg, before offload "
-                f"sees it: {made_by} (or as docs/frontends.md says)"
+                f"sees it: {made_by} (or PyPI's iree-base-compiler: docs/frontends.md)"
             )
         if present := RENAMED.get(name) or COPIES.get(name):
             return f"unknown operation '{name}': MLIR 22 has '{present}' in its place"
