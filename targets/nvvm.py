@@ -253,8 +253,9 @@ class NvvmTarget(Target):
         if self.ftz:
             code.add_function_attribute("denormal-fp-math-f32", "preserve-sign")
         # Nothing else is called from outside: a function whose calls are all expanded is not compiled on its own.
-        # Variables stay what they are: assembly may change them.
-        code.internalize_functions(list(work.kernels))
+        # Variables stay what they are: assembly may change them. Without kernels, the functions are what is asked for.
+        if work.kernels:
+            code.internalize_functions(list(work.kernels))
 
     def ahead(self, folder: Path) -> RunningTool | None:
         tool = self._assembler().path

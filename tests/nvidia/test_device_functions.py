@@ -50,3 +50,8 @@ def test_functions_that_assembly_names() -> None:
         "%low = arith.trunci %at : i64 to i32\n%r = arith.bitcast %low : i32 to f32"
     )
     assert functions_of(chain(3, use)) == ["g1"]
+
+
+def test_functions_without_a_kernel() -> None:
+    """They are what the PTX is for, each with its C interface."""
+    assert functions_of(chain(2, "").partition("  gpu.func")[0] + "}")[::2] == ["g0", "g1"]
