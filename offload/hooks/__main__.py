@@ -148,13 +148,14 @@ def _library(options: argparse.Namespace) -> None:
     from offload.artifact import without_signature
     from offload.compiler.output import check_output
     from offload.compiler.request import Source
-    from offload.config import DEFAULT_TARGETS, forget_targets_instead
+    from offload.config import DEFAULT_TARGETS, check_settings, forget_targets_instead
     from offload.hooks.build import compiled, present_targets, with_root, write
     from offload.hooks.header import header_text, namespace_of
     from offload.hooks.report import size_table
 
     # CMake has read it when the project was configured, and passes what it found.
     forget_targets_instead()
+    check_settings()  # here: the call has nothing to do with them
     root: Path = options.root
     name = options.header.stem
     where = f"offload_add_library({name})"

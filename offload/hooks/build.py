@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from offload import artifact
 from offload.api import make_request
-from offload.config import DEFAULT_TARGETS
+from offload.config import DEFAULT_TARGETS, check_settings
 from offload.errors import ArtifactError, OffloadError, TargetError, ToolkitError
 from offload.hooks.freshness import digest_of_table
 from offload.hooks.generate import (
@@ -241,6 +241,7 @@ def request_for(table: KernelTable, specs: Sequence[str], asked_by: str) -> Buil
     Raises OffloadError."""
     from offload.compiler.request import Source
 
+    check_settings()  # here: the table has nothing to do with them
     _parsed(asked_by, specs, table.options.get("arch", ""))
     options = dict(table.options)
     for key in ("link", "objects"):

@@ -147,6 +147,20 @@ def test_a_module_of_the_authors_where_scikit_build_core_finds_it(words: list[st
     assert "python/pkg/k.py is there, and offload did not make it" in run(*command, cwd=tmp_path, fails=True).stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["build", "pyproject.toml", "--output", "out"], ["library", "k.so", "k.mlir", "--root", ".", "--header", "k.h"]],
+)
+def test_wrong_settings(words: list[str], tmp_path: Path) -> None:
+    """They were errors of the table's targets, and of a call's ARCH."""
+    (tmp_path / "pyproject.toml").write_text('[[tool.offload.kernels]]\nmodule = "pkg.k"\nsources = ["k.mlir"]\n')
+    (tmp_path / "k.mlir").write_text("func.func @f() { return }\n")
+    wrong = {"OFFLOAD_CACHE_SIZE": "much"}
+    done = run(sys.executable, "-m", "offload.hooks", *words, cwd=tmp_path, environment=wrong, fails=True)
+    assert done.returncode == 2
+    assert done.stdout.startswith("offload: error: OFFLOAD_CACHE_SIZE is ")
+
+
 def test_arguments_that_no_build_takes(project: Path) -> None:
     """Which call has it, and which of its arguments."""
     for arguments, message in {
