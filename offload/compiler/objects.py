@@ -36,7 +36,8 @@ def _of_object(data: bytes) -> list[str] | None:
         elf = native().read_elf(data)
     except native().Failure:
         return None
-    return [symbol.name for symbol in elf.symbols if symbol.is_global and symbol.is_defined]
+    # Of a shared library's, a version may be part of the name: name@@VERSION.
+    return [symbol.name.partition("@")[0] for symbol in elf.symbols if symbol.is_global and symbol.is_defined]
 
 
 def _of_archive(data: bytes) -> list[str] | None:

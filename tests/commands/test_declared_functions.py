@@ -136,5 +136,10 @@ func.func @main() {
         done = command("run", "q.mlir", "--object", file, cwd=tmp_path)
         assert done.returncode == 1
         assert "error: 'printU64' is declared with other types than it has" in done.stderr
+    (tmp_path / "versions").write_text("V1 { global: printI64; };")
+    (tmp_path / "named.c").write_text('void own(int x) {}\n__asm__(".symver own, printI64@@V1");\n')
+    versions = ["-shared", "-fPIC", "-Wl,--version-script=versions", "-o", "own.so"]
+    subprocess.run(["cc", *versions, "named.c"], cwd=tmp_path, check=True)
+    offload.build(tmp_path / "p.mlir", tmp_path / "p.so", objects=[tmp_path / "own.so"])
     (tmp_path / "own.mlir").write_text("func.func @printI64(%x: i32) {\n  return\n}\n")
     assert command("run", "p.mlir", "own.mlir", cwd=tmp_path).returncode == 0
