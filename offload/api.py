@@ -342,7 +342,7 @@ def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
 def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
     from offload.compiler.request import Source
 
-    if isinstance(sources, (str, os.PathLike)):
+    if isinstance(sources, (str, bytes, os.PathLike)):  # bytes are none, and are told as what they are
         sources = [sources]
     given = _listed("sources is a path or a list of paths", sources)
     if any(isinstance(source, str) and _is_text(source) for source in given):

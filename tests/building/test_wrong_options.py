@@ -103,6 +103,8 @@ def test_a_program_in_place_of_a_path(tmp_path: Path) -> None:
     for sources in (text, [text], [OPTIONS, text]):
         with pytest.raises(OffloadError, match=said):
             offload.build(sources, tmp_path / "x.so")
+    with pytest.raises(OffloadError, match=r"^sources is a path or a list of paths, not \[b'func.func @f"):
+        offload.build(text.encode(), tmp_path / "x.so")  # type: ignore[arg-type]
     with pytest.raises(OffloadError, match=r"^source is no text: '\\udc80' at its character 3$"):
         offload.compile("// \udc80\nfunc.func @f() { return }\n")
     with pytest.raises(TypeError, match=r"^name is what diagnostics call the program, a str, not int$"):
