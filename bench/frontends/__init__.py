@@ -1,1 +1,1 @@
-"""What bench/frontends.py measures: programs of JAX, lowered to linalg, on every backend."""
+"""What bench/jax_programs.py measures: programs of JAX, lowered to linalg, on every backend."""

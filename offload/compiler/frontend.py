@@ -119,7 +119,8 @@ def lower_to_kernels(
 
 
 def _gathered(module: Any) -> Sequence[str]:
-    """Kernels that a vendor's compiler has written beside host code are in a module of kernels from here on."""
+    """Kernels that a vendor's compiler has written beside host code are in a module of kernels from here on, and what
+    inline PTX changes has a name."""
     host, device = module.operation_names()
     return [
         *(["offload-gather-kernels"] if "llvm.func" in host else []),
