@@ -28,6 +28,8 @@ from frontends.functions import Program, programs
 from frontends.lowering import NotLowered, known_sizes, unknown_sizes
 from frontends.timed import timed
 
+from offload.errors import OffloadError
+
 SAVED = RESULTS / "jax_programs.json"
 TARGETS = ("host", "sm_90", "gfx942", "gfx1100")
 SIZES = {"known": known_sizes, "unknown": unknown_sizes}
@@ -50,7 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for each in wrong:
         print(f"wrong: {each['program']}, {each['sizes']} sizes, {each['target']}: {each['why']}")
     jax.config.update("jax_enable_x64", False)
-    times = {name: time_of(program, options.turns) for name, program in large.items()}
+    times = {}
+    for name, program in large.items():
+        try:
+            times[name] = time_of(program, options.turns)
+        except (OffloadError, NotLowered, ValueError) as error:
+            wrong.append({"program": name, "why": str(error)})
+            print(f"wrong: {name}: {error}")
     for name, of in times.items():
         print(f"{name:16} {of['offload']['median']:9.3f} ms, XLA {of['xla']['median']:9.3f} ms: {ratio(of):5.2f}")
     middle = statistics.median(map(ratio, times.values())) if times else 0

@@ -45,9 +45,13 @@ def unknown_sizes(function: Callable[..., Any], arguments: Sequence[NDArray[Any]
 
 def _lowered(program: str) -> str:
     tool = Path(sys.executable).with_name("iree-opt")
-    done = subprocess.run([tool, *PASSES, "-"], input=program, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run([tool, *PASSES, "-"], input=program, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise SystemExit(f"there is no {tool}: pip install '.[bench]'") from error
     if done.returncode:
-        raise NotLowered(f"iree-opt: {done.stderr.splitlines()[0]}")
+        said = done.stderr.splitlines() or [f"exit code {done.returncode}"]
+        raise NotLowered(f"iree-opt: {said[0]}")
     if kept := sorted({name for name in KEPT.findall(done.stdout) if name != "yield"}):
         raise NotLowered(f"iree-opt keeps {', '.join(kept)} of its own")
     return done.stdout.replace("util.func", "func.func").replace("util.return", "return")
