@@ -11,7 +11,8 @@ inline constexpr char kArgumentName[] =
 inline constexpr char kBFloats[] =
     "offload.bfloats"; // on a gpu.subgroup_mma_compute whose f16 are bf16, which such matrices cannot be of,
                        // and on the scf.if of kMatrixUnits around it
-inline constexpr char kChanged[] = "offload.changed"; // on an llvm.inline_asm: the value that inline PTX changes
+inline constexpr char kChanged[] =
+    "offload.changed"; // on an nvvm.inline_ptx, then an llvm.inline_asm: what the text behind it changes
 inline constexpr char kComparesSizes[] =
     "offload.compares_sizes";                 // on a cf.assert of two sizes, which the error tells
 inline constexpr char kDoc[] = "offload.doc"; // function attribute: what the author says of it, for Python

@@ -22,6 +22,8 @@ gpu.module @m {
     %never = arith.cmpi ne, %one, %same : i32
     %single = arith.constant 1.5 : f32
     %double = arith.constant 2.5 : f64
+    %half = arith.constant 0.5 : f16
+    %byte = arith.constant 66 : i8
     %pair = arith.constant dense<[0.5, 0.25]> : vector<2xf16>
     %a = nvvm.inline_ptx "add.f32 $0, $1, $1;" ro(%single : f32) -> f32
     %b = nvvm.inline_ptx "add.f64 $0, $1, $1;" ro(%double : f64) -> f64
@@ -29,6 +31,8 @@ gpu.module @m {
     %d = nvvm.inline_ptx "selp.b32 $0, $2, 7, $1;" ro(%never, %n : i1, i32) -> i32
     nvvm.inline_ptx "st.global.f32 [$0], $1;" ro(%number, %single : i64, f32), predicate = %true
     nvvm.inline_ptx "st.global.f32 [$0+4], $1;" ro(%number, %single : i64, f32), predicate = %never
+    nvvm.inline_ptx "st.global.u8 [$0+7], $1;" ro(%number, %byte : i64, i8)
+    %e = nvvm.inline_ptx "add.f16 $0, $1, $1;" ro(%half : f16) -> f16
     %b32 = arith.truncf %b : f64 to f32
     %c16 = vector.extract %c[1] : f16 from vector<2xf16>
     %c32 = arith.extf %c16 : f16 to f32
@@ -36,6 +40,9 @@ gpu.module @m {
     %all = vector.from_elements %a, %b32, %c32, %d32 : vector<4xf32>
     %c2 = arith.constant 2 : index
     vector.store %all, %x[%c2] : memref<?xf32>, vector<4xf32>
+    %c6 = arith.constant 6 : index
+    %e32 = arith.extf %e : f16 to f32
+    memref.store %e32, %x[%c6] : memref<?xf32>
     gpu.return
   }
 }
@@ -47,10 +54,10 @@ def test_constants_that_inline_ptx_is_given(options: str) -> None:
     """Only integers have a form in the text of an instruction, where MLIR 22 writes what is constant."""
     (cubin,) = emit(_CONSTANTS, "object", [f"nvvm:sm_90{options}"])
     assert cubin.data.startswith(b"\x7fELF")
-    x = np.full(6, -1, np.float32)
+    x = np.full(7, 1, np.float32)
     with running_on(f"sm_90{options}", _CONSTANTS) as library:
         library.kernels.k[1, 1](x, np.int32(3))
-    np.testing.assert_array_equal(x, np.array([1.5, -1, 3, 5, 0.5, 7], np.float32))
+    np.testing.assert_array_equal(x, np.array([1.5, 64, 3, 5, 0.5, 7, 1], np.float32))
 
 
 _BARRIERS = "!nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>"
@@ -166,6 +173,40 @@ def test_values_that_inline_ptx_changes(changes: str, wanted: list[int], options
     with running_on(f"sm_90{options}", _CHANGES.format(changes=changes)) as library:
         library.kernels.k[1, 2](x)
     assert x.tolist() == wanted * 2
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "scf.parallel (%i) = (%c0) to (%n) step (%c1) {\n%v = memref.load %x[%i] : memref<?xi32>\n"
+        'nvvm.inline_ptx "add.s32 $0, $0, $1;" ro(%a : i32) rw(%v : i32)\n'
+        "memref.store %v, %x[%i] : memref<?xi32>\nscf.reduce\n}",
+        'linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} '
+        "outs(%x : memref<?xi32>) {\n^bb0(%v: i32):\n"
+        'nvvm.inline_ptx "add.s32 $0, $0, $1;" ro(%a : i32) rw(%v : i32)\nlinalg.yield %v : i32\n}',
+    ],
+)
+def test_values_that_inline_ptx_changes_in_parallel_loops(loop: str) -> None:
+    """What names them had effects that a loop may not have that is to be a kernel."""
+    source = f"""func.func @f(%x: memref<?xi32>, %a: i32) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xi32>
+  {loop}
+  return
+}}"""
+    x = np.arange(300, dtype=np.int32)
+    with running_on("sm_90", source) as library:
+        library.f(x, np.int32(5))
+    np.testing.assert_array_equal(x, np.arange(5, 305))
+
+
+def test_inline_ptx_that_changes_values_on_other_targets() -> None:
+    """Each text is told once."""
+    source = _CHANGES.format(changes='nvvm.inline_ptx "add.s32 $0, $0, 1;" rw(%a : i32)\n%r = arith.addi %a, %b : i32')
+    with pytest.raises(CompileError, match=r"'nvvm\.inline_ptx' is an operation of NVIDIA GPUs") as caught:
+        emit(source, "isa", ["rocdl:gfx942"])
+    assert len(caught.value.diagnostics) == 1
 
 
 @pytest.mark.parametrize(

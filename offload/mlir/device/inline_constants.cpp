@@ -5,8 +5,12 @@
 //
 // MLIR numbers a predicate as if there were no results. It becomes an operand like others.
 //
+// A text without words names what the one behind it changes (see offload-name-changed). It becomes an
+// assembly, by which offload-repair-lowered knows it.
+//
 //===----------------------------------------------------------------------===//
 
+#include "names.h"
 #include "passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -23,6 +27,36 @@ namespace {
 /// Whether the constant can stand in the text of an instruction.
 bool isImmediate(Type type) { return isa<IntegerType>(type) && !type.isInteger(1); }
 
+bool hasRegister(Type type) {
+  if (!type.isIntOrFloat())
+    return true; // which vectors and pointers do is the lowering's to say
+  return type.isInteger(1) || type.isInteger(16) || type.isInteger(32) || type.isInteger(64) ||
+         type.isF32() || type.isF64();
+}
+
+LogicalResult checkTypes(NVVM::InlinePtxOp op) {
+  auto check = [&](Value value) -> LogicalResult {
+    bool isText = value.getDefiningOp<LLVM::ConstantOp>() && isImmediate(value.getType());
+    if (isText || hasRegister(value.getType()))
+      return success();
+    return op.emitError("'nvvm.inline_ptx' has a value of ")
+           << value.getType() << ", and PTX has no register for it: give it one of 16, 32 or 64 bits";
+  };
+  return success(llvm::all_of(op->getOperands(), [&](Value value) { return succeeded(check(value)); }) &&
+                 llvm::all_of(op->getResults(), [&](Value value) { return succeeded(check(value)); }));
+}
+
+void makeAssembly(NVVM::InlinePtxOp named) {
+  OpBuilder b(named);
+  auto assembly = LLVM::InlineAsmOp::create(b, named.getLoc(), named.getResultTypes(),
+                                            named.getReadOnlyArgs(), "", "=r,0", /*has_side_effects=*/true,
+                                            /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                                            LLVM::AsmDialectAttr(), ArrayAttr());
+  assembly->setAttr(kChanged, b.getUnitAttr());
+  named->replaceAllUsesWith(assembly);
+  named->erase();
+}
+
 struct InlineConstants : public PassWrapper<InlineConstants, OperationPass<gpu::GPUModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InlineConstants)
 
@@ -32,9 +66,16 @@ struct InlineConstants : public PassWrapper<InlineConstants, OperationPass<gpu::
   }
 
   void runOnOperation() final {
-    getOperation()->walk([&](NVVM::BasicPtxBuilderInterface op) {
-      if (auto text = dyn_cast<NVVM::InlinePtxOp>(op.getOperation()))
+    auto prepared = getOperation()->walk([&](NVVM::BasicPtxBuilderInterface op) {
+      if (auto text = dyn_cast<NVVM::InlinePtxOp>(op.getOperation())) {
+        if (failed(checkTypes(text)))
+          return WalkResult::interrupt();
+        if (text->hasAttr(kChanged)) {
+          makeAssembly(text);
+          return WalkResult::advance();
+        }
         takePredicate(text);
+      }
       OpBuilder b(op);
       for (OpOperand &operand : op->getOpOperands()) {
         // What nothing folds and nothing is left of in LLVM hides that it is a constant.
@@ -42,7 +83,10 @@ struct InlineConstants : public PassWrapper<InlineConstants, OperationPass<gpu::
         if (value.getDefiningOp<LLVM::ConstantOp>() && !isImmediate(value.getType()))
           operand.set(LLVM::FreezeOp::create(b, op.getLoc(), value));
       }
+      return WalkResult::advance();
     });
+    if (prepared.wasInterrupted())
+      signalPassFailure();
   }
 
 private:

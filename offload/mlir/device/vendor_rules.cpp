@@ -8,6 +8,7 @@
 
 #include "device/vendor_rules.h"
 #include "device/amd_rules.h"
+#include "names.h"
 
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/AMDGPU/Utils/Chipset.h"
@@ -447,7 +448,7 @@ StringRef targetOf(StringRef dialect) {
 }
 
 std::optional<std::string> whyNotFor(Operation *op, const ChipName &where) {
-  if (where.target.empty())
+  if (where.target.empty() || op->hasAttr(kChanged)) // the text that it is for is told
     return std::nullopt;
   const Owner *owner = find(op->getName().getDialectNamespace());
   if (owner && owner->target != where.target)

@@ -3,8 +3,9 @@
 // Inline PTX changes operands (rw), and MLIR's values do not change: what follows an nvvm.inline_ptx means by
 // the same value what the text has made of it. Everything else takes the value for what it was: a loop that
 // hands it on as it came lost what was changed, and an equal computation became the changed one. So, before
-// anything is simplified, what is changed gets a name of its own that only what follows uses: an assembly
-// without text, which nothing folds, moves or takes for another; offload-repair-lowered removes it.
+// anything is simplified, what is changed gets a name of its own that only what follows uses: the result of a
+// text that is empty, which nothing folds, moves or takes for another, and which a parallel loop may have as
+// it may have others; offload-inline-constants makes it an assembly, and offload-repair-lowered removes that.
 //
 // Where a text may have run or not, or runs again with what it has not changed, there is no such value. A
 // constant is refused: equal ones are one value.
@@ -48,23 +49,6 @@ Value as(OpBuilder &b, Location loc, Type type, Value value) {
   if (type.isIndex() || value.getType().isIndex())
     return arith::IndexCastOp::create(b, loc, type, value);
   return arith::BitcastOp::create(b, loc, type, value);
-}
-
-bool hasRegister(Type type) {
-  if (!type.isIntOrFloat())
-    return true; // which vectors and pointers do is the lowering's to say
-  type = registerOf(type);
-  return type.isInteger(1) || type.isInteger(16) || type.isInteger(32) || type.isInteger(64) ||
-         type.isF32() || type.isF64();
-}
-
-LogicalResult checkTypes(NVVM::InlinePtxOp op) {
-  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
-    for (Type type : types)
-      if (!hasRegister(type))
-        return op.emitError("'nvvm.inline_ptx' has a value of ")
-               << type << ", and PTX has no register for it: give it one of 16, 32 or 64 bits";
-  return success();
 }
 
 /// A use of `value` that what `op` has changed may reach, or not: `op` itself where it may run again. Null
@@ -119,9 +103,9 @@ void nameChanged(NVVM::InlinePtxOp op, OpOperand &operand, DominanceInfo &domina
   Location loc = op.getLoc();
   Value value = operand.get();
   Value given = as(b, loc, registerOf(value.getType()), value);
-  auto named = LLVM::InlineAsmOp::create(
-      b, loc, given.getType(), given, "", "=r,0", /*has_side_effects=*/true,
-      /*is_align_stack=*/false, LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  auto named = NVVM::InlinePtxOp::create(b, loc, given.getType(), /*readOnlyArgs=*/given,
+                                         /*readWriteArgs=*/ValueRange(),
+                                         /*ptxCode=*/"", /*predicate=*/Value());
   named->setAttr(kChanged, b.getUnitAttr());
   operand.set(named.getResult(0));
   b.setInsertionPointAfter(op);
@@ -131,11 +115,16 @@ void nameChanged(NVVM::InlinePtxOp op, OpOperand &operand, DominanceInfo &domina
   });
 }
 
-/// The same with registers' types.
+/// The same with registers' types. Instructions of f16 take no number in their text: where one is constant,
+/// that is hidden.
 void giveRegisters(NVVM::InlinePtxOp op) {
   OpBuilder b(op);
-  for (OpOperand &operand : op->getOpOperands())
-    operand.set(as(b, op.getLoc(), registerOf(operand.get().getType()), operand.get()));
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    operand.set(as(b, op.getLoc(), registerOf(value.getType()), value));
+    if (isa<FloatType>(value.getType()) && operand.get() != value)
+      operand.set(LLVM::FreezeOp::create(b, op.getLoc(), operand.get()));
+  }
   b.setInsertionPointAfter(op);
   for (Value result : op->getResults()) {
     Type type = result.getType();
@@ -159,7 +148,7 @@ struct NameChanged : public PassWrapper<NameChanged, OperationPass<ModuleOp>> {
   void runOnOperation() final {
     auto &dominance = getAnalysis<DominanceInfo>();
     auto named = getOperation()->walk([&](NVVM::InlinePtxOp op) {
-      if (failed(checkTypes(op)) || failed(checkChanged(op, dominance)))
+      if (failed(checkChanged(op, dominance)))
         return WalkResult::interrupt();
       for (OpOperand &operand : op.getReadWriteArgsMutable())
         nameChanged(op, operand, dominance);
