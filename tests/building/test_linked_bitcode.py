@@ -288,6 +288,7 @@ OF_OTHERS = """
 @pointer = internal constant ptr @{written}
 @llvm.global_{list} = appending global [1 x {{ i32, ptr, ptr }}] [{{ i32, ptr, ptr }} {{ i32 7, ptr @begin, ptr null }}]
 define internal void @begin() {{
+  {also}
   %p = load volatile ptr, ptr @pointer
   store volatile float 4.0, ptr %p
   ret void
@@ -304,12 +305,14 @@ define float @theirs(float %x) {{
 @pytest.mark.parametrize("list", ["ctors", "dtors"])
 def test_linked_code_whose_loading_no_kernel_sees(list: str, target: str, tmp_path: Path) -> None:
     """A library's constructors that have to do with other functions of it did not keep it from being linked."""
-    (tmp_path / "l.ll").write_text(OF_OTHERS.format(written="other", list=list))
+    (tmp_path / "l.ll").write_text(OF_OTHERS.format(written="other", list=list, also=""))
     library = offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])
     if target.startswith("host"):
         x = np.ones(16, np.float32)
         library.kernels.k[1, 16](x)
         np.testing.assert_array_equal(x, 4)
-    (tmp_path / "l.ll").write_text(OF_OTHERS.format(written="own", list=list))
-    with pytest.raises(CompileError, match="'begin' is to run when the kernels"):
-        offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])
+    assembly = 'call void asm sideeffect "", ""()'
+    for written, also in (("own", ""), ("other", assembly)):  # assembly may do anything
+        (tmp_path / "l.ll").write_text(OF_OTHERS.format(written=written, list=list, also=also))
+        with pytest.raises(CompileError, match="'begin' is to run when the kernels"):
+            offload.compile(CALLER, targets=[target], link=[tmp_path / "l.ll"])

@@ -12,6 +12,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -63,9 +64,15 @@ void addReached(const Constant *from, Values &reached) {
   }
 }
 
+/// Code that may do what is not seen here.
 bool isForeign(const Constant *value) {
   auto *function = dyn_cast<Function>(value);
-  return function && function->isDeclaration() && !function->isIntrinsic();
+  if (!function || function->isDeclaration())
+    return function && !function->isIntrinsic();
+  return any_of(instructions(function), [](const Instruction &each) {
+    auto *call = dyn_cast<CallBase>(&each);
+    return call && call->isInlineAsm();
+  });
 }
 
 /// Whether a kernel may tell that it has run: it writes no variable that is not among `seen`, nor is anything
