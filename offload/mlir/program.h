@@ -69,8 +69,8 @@ void setKernelThreads(IRModule &module, const std::string &name, const std::vect
 /// Throws Failure where a function of a gpu.module has a memref that a plain pointer cannot stand for.
 void checkBarePointers(const IRModule &module);
 /// Refuses functions of the runtime and of MLIR's runner that the program declares, and calls, with other
-/// types than theirs; `bare`: memrefs are plain pointers there, `defined`: names that objects beside it define.
-/// Throws Failure.
+/// types than theirs; `bare`: memrefs are plain pointers there, `defined`: names that objects beside it
+/// define. Throws Failure.
 void checkDeclared(const IRModule &module, bool bare, const std::vector<std::string> &defined);
 /// Fails, with an error at the function, where it has such a memref.
 mlir::LogicalResult checkBareTypes(mlir::FunctionOpInterface function);

@@ -213,9 +213,8 @@ std::string misread(FunctionOpInterface function, StringRef name) {
 /// Whether a function gets a ranked memref in its parts: no more than these, or they are taken for parameters
 /// that have nothing to do with a memref.
 static bool takesParts(FunctionOpInterface function, bool bare) {
-  return llvm::any_of(function.getArgumentTypes(), [&](Type type) {
-    return isa<MemRefType>(type) && !(bare && fitsBarePointer(type));
-  });
+  return llvm::any_of(function.getArgumentTypes(),
+                      [&](Type type) { return isa<MemRefType>(type) && !(bare && fitsBarePointer(type)); });
 }
 
 void checkDeclared(const IRModule &module, bool bare, const std::vector<std::string> &defined) {
