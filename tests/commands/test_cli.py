@@ -181,21 +181,6 @@ def test_a_wrong_target_of_the_environment_is_looked_for_there(tmp_path: Path) -
     assert given.stderr.startswith("offload: error: unknown target 'sm_90'")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("OFFLOAD_CACHE_SIZE", "much"), ("OFFLOAD_TIME_LIMIT", "soon"), ("OFFLOAD_SHARED_CACHE", "store"),
-        ("OFFLOAD_ISOLATE", "no"),
-    ],
-)  # fmt: skip
-def test_wrong_settings(name: str, value: str, tmp_path: Path) -> None:
-    """Each is usage, also where the build does not come to it: what this one takes from the cache needs no worker."""
-    assert command("build", SAXPY, "-q", cwd=tmp_path).returncode == 0
-    done = command("build", SAXPY, "-q", cwd=tmp_path, environment={name: value})
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"offload: error: {name} is ")
-
-
 def test_targets_come_from_the_environment(tmp_path: Path) -> None:
     def chips(*arguments: str, **environment: str) -> list[str]:
         done = command("build", SAXPY, "-q", "-o", "out.so", *arguments, cwd=tmp_path, environment=environment)
