@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 import offload
 
+TESTS = str(Path(__file__).resolve().parents[2] / "tests")
+"""Where the emulators are."""
 TOLERANCES = {"float64": 1e-9, "float32": 2e-4, "float16": 3e-2}
 ROUGH = 0.1
 """Of the small floats: JAX rounds what is between operations less often than the program says."""
@@ -59,7 +61,8 @@ def library(program: str, target: str) -> Iterator[Any]:
         loaded.use("host")
         yield loaded
         return
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+    if TESTS not in sys.path:
+        sys.path.insert(0, TESTS)
     from emulator.running import running_on
 
     with running_on(target, program) as on_device:

@@ -109,7 +109,7 @@ def lower_to_kernels(
     Returns them as textual pipelines, in order: each step is chosen by what the one before it left.
     """
     ran = []
-    for step in (_gathered, _transforms, _tosa, _buffers, _mapped, _launch_bodies, lambda made: _kernels(made, debug)):
+    for step in (_first, _transforms, _tosa, _buffers, _mapped, _launch_bodies, lambda made: _kernels(made, debug)):
         passes = ",".join(step(module))
         if passes:
             with failures(sources, "making kernels"):
@@ -118,7 +118,7 @@ def lower_to_kernels(
     return ran
 
 
-def _gathered(module: Any) -> Sequence[str]:
+def _first(module: Any) -> Sequence[str]:
     """Kernels that a vendor's compiler has written beside host code are in a module of kernels from here on, and what
     inline PTX changes has a name."""
     host, device = module.operation_names()
