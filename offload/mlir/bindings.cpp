@@ -244,6 +244,7 @@ PYBIND11_MODULE(_native, m) {
       .def_readonly("sections", &ElfFile::sections)
       .def_readonly("symbols", &ElfFile::symbols);
   m.def("read_elf", [](const py::bytes &data) { return readElf(data); }, py::arg("data"));
+  m.def("archive_symbols", [](const py::bytes &data) { return archiveSymbols(data); }, py::arg("data"));
   m.def("amdgpu_parameters", [](const py::bytes &elf) { return amdgpuParameters(elf); }, py::arg("elf"));
   m.def("amdgpu_resources", [](const py::bytes &elf) { return amdgpuResources(elf); }, py::arg("elf"));
 }

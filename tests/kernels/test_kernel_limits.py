@@ -40,6 +40,19 @@ def test_refused_at_the_kernel(name: str) -> None:
     assert caught.value.diagnostics[0].line == 2
 
 
+@pytest.mark.parametrize("chip", ["nvvm:sm_80", "rocdl:gfx942"])
+def test_clusters_where_there_are_none(chip: str) -> None:
+    """It ran there with clusters of one block."""
+    sized = kernel("").replace("kernel {", "kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {")
+    with pytest.raises(
+        CompileError, match=r"for clusters of \(2, 1, 1\) blocks cannot run on (sm_80|gfx942)"
+    ) as caught:
+        emit(sized, "lowered", [chip])
+    assert caught.value.diagnostics[0].line == 2
+    emit(sized, "lowered", ["nvvm:sm_90", "host"])
+    emit(sized.replace("2, 1, 1", "1, 1, 1"), "lowered", [chip])
+
+
 @pytest.mark.parametrize("attribute", ["known_block_size", "known_grid_size"])
 def test_less_than_no_threads(attribute: str) -> None:
     sized = kernel("").replace("kernel {", f"kernel attributes {{{attribute} = array<i32: 4, -3, 1>}} {{")

@@ -9,6 +9,7 @@
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/BinaryFormat/MsgPackDocument.h"
 #include "llvm/BinaryFormat/MsgPackReader.h"
+#include "llvm/Object/Archive.h"
 #include "llvm/Object/ELF.h"
 #include "llvm/Support/AMDGPUMetadata.h"
 #include "llvm/Support/CrashRecoveryContext.h"
@@ -244,6 +245,16 @@ ElfFile readElf(const std::string &data) {
     result.symbols.push_back({nameOf(orThrow(symbol.getName(names))), symbol.st_other,
                               symbol.getType() == ELF::STT_FUNC, symbol.getBinding() != ELF::STB_LOCAL,
                               symbol.st_shndx != ELF::SHN_UNDEF});
+  return result;
+}
+
+std::vector<std::string> archiveSymbols(const std::string &data) {
+  auto archive = orThrow(object::Archive::create(MemoryBufferRef(data, "archive")));
+  if (!archive->hasSymbolTable())
+    throw Failure("the archive has no index", {});
+  std::vector<std::string> result;
+  for (const object::Archive::Symbol &symbol : archive->symbols())
+    result.push_back(nameOf(symbol.getName()));
   return result;
 }
 

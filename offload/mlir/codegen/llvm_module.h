@@ -218,6 +218,8 @@ struct ElfFile {
 };
 /// Throws Failure for bytes that are no such file or are damaged.
 ElfFile readElf(const std::string &data);
+/// What an archive's index lists: what its members define for others.
+std::vector<std::string> archiveSymbols(const std::string &data);
 
 /// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.
 KernelResources lowerKernelsForHost(llvm::Module &module, const std::vector<std::string> &kernels,

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/lanes.h"
 #include "device/vendor_rules.h"
 #include "spaces.h"
 
@@ -178,6 +179,22 @@ static std::optional<std::string> whyNotResult(Operation *op) {
   return std::nullopt;
 }
 
+/// Ids would be those of clusters of one block, and what blocks share is not there.
+static std::optional<std::string> whyNotInClusters(gpu::GPUFuncOp kernel, const ChipName &where) {
+  std::optional<ArrayRef<int32_t>> size = kernel.getKnownClusterSize();
+  bool one = !size || llvm::all_of(*size, [](int32_t blocks) { return blocks == 1; });
+  if (one || where.chip.empty())
+    return std::nullopt;
+  std::unique_ptr<Lanes> lanes = makeLanes(where.target, /*size=*/32, where.chip);
+  if (!lanes || lanes->hasClusters())
+    return std::nullopt;
+  std::string blocks;
+  llvm::raw_string_ostream stream(blocks);
+  llvm::interleaveComma(*size, stream);
+  return "a kernel for clusters of (" + blocks + ") blocks cannot run on " + where.said +
+         ", where each block is a cluster of its own: leave out known_cluster_size, or " + where.said;
+}
+
 std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where) {
   for (Type type : op->getResultTypes())
     if (auto why = whyNotType(type, where))
@@ -206,6 +223,8 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
   for (BlockArgument memory : function.getPrivateAttributions())
     if (auto why = whyNotAttribution(memory.getType(), "thread"))
       return why;
+  if (auto why = whyNotInClusters(function, where))
+    return why;
   if (function.isKernel())
     for (Type type : function.getArgumentTypes())
       if (auto why = whyNotArgument(type, where))
