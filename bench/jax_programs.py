@@ -14,6 +14,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -46,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     small, large = ({name: of[name] for name in of if name in options.programs} for of in (small, large))
     checked = [found for sizes in SIZES for found in check(small, sizes, options.targets)]
-    for target in options.targets:
-        print(f"{target}: " + ", ".join(f"{count} {what}" for what, count in counts(checked, target).items()))
+    counted = counts(checked)
+    for each in counted:
+        told = ", ".join(f"{count} {what}" for what, count in each["programs"].items())
+        print(f"{each['target']}, {each['sizes']} sizes: {told}")
     wrong = [each for each in checked if each["was"] == "wrong"]
     for each in wrong:
         print(f"wrong: {each['program']}, {each['sizes']} sizes, {each['target']}: {each['why']}")
@@ -65,15 +68,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"the median of {len(times)}: {middle:.2f} of XLA's time; the goal is {GOAL}")
     versions = {"jax": jax.__version__, "iree": version("iree-base-compiler")}
     write_figures(
-        options, {**heading(__doc__, versions), "checked": checked, "milliseconds": times, "median": round(middle, 2)}
+        options,
+        {
+            **heading(__doc__, versions),
+            "checked": counted,
+            "wrong": wrong,
+            "milliseconds": times,
+            "median": round(middle, 2),
+            "goal": GOAL,
+        },
     )
     return 1 if wrong or middle > GOAL else 0
 
 
-def counts(checked: Sequence[Mapping[str, str]], target: str) -> dict[str, int]:
-    """How many programs became what."""
-    was = [each["was"] for each in checked if each["target"] == target]
-    return {what: was.count(what) for what in dict.fromkeys(was)}
+def counts(checked: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """How many programs became what, for each target and kind of sizes."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for each in checked:
+        found.setdefault((each["target"], each["sizes"]), Counter())[each["was"]] += 1
+    return [{"target": target, "sizes": sizes, "programs": dict(was)} for (target, sizes), was in found.items()]
 
 
 def check(small: Mapping[str, Program], sizes: str, targets: Sequence[str]) -> list[dict[str, str]]:
