@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from offload.compiler.native import failures, native
+from offload.compiler.native import failures, native, warn_of
 from offload.compiler.request import Source
 
 
@@ -23,7 +23,7 @@ PARALLEL = {"scf.parallel", "scf.forall", "affine.parallel"}
 OWNING = {"bufferization.clone", "bufferization.dealloc"}
 """What a program has that MLIR's ownership-based deallocation has been at."""
 
-MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview", "scf.for"}
+MISSING = {"arith.floordivsi", "linalg.softmax", "memref.expand_shape", "memref.subview", "scf.for", "vector.print"}
 """Operations that offload-missing-lowerings is for."""
 
 FREEING = (
@@ -43,10 +43,12 @@ BUFFERIZING = (
     "offload-constant-arguments",  # after what folds: %x - %x becomes a constant
     "offload-separate-tensors",
     "offload-private-loops",
+    "offload-cut-chains",
     "offload-eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries "
     "function-boundary-type-conversion=identity-layout-map}",
+    "offload-join-chains",
     "offload-carried-memory",
     "offload-private-buffers",
     "offload-free-buffers",
@@ -60,7 +62,7 @@ BUFFERIZING = (
 )
 """From tensors to memrefs."""
 
-TRANSFORMS = ("offload-equal-sizes", "transform-interpreter", "offload-erase-transforms")
+TRANSFORMS = ("offload-equal-sizes", "offload-join-transforms", "transform-interpreter", "offload-erase-transforms")
 """A program's own schedule."""
 
 TOSA = (
@@ -114,6 +116,7 @@ def lower_to_kernels(
         if passes:
             with failures(sources, "making kernels"):
                 module.run(passes, verify_each=verify_each, reproducer=reproducer)
+            warn_of(module, sources)  # remarks of a schedule among them
             ran.append(passes)
     return ran
 

@@ -25,6 +25,7 @@ void registerOffloadPasses() {
   registerMissingTensorsPass();
   registerCarriedMemoryPass();
   registerInlineCallsPass();
+  registerChainPasses();
   registerInlineConstantsPass();
   registerNameChangedPass();
   registerPrivateBuffersPass();
@@ -65,7 +66,7 @@ void registerOffloadPasses() {
   registerSpreadFragmentsPass();
   registerLowerNvgpuPass();
   registerCheckLoweredPass();
-  registerEraseTransformsPass();
+  registerTransformPasses();
   registerKeepApartPass();
   registerBlockMemoryPass();
   registerLoopMemoryPass();

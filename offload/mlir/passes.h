@@ -6,6 +6,7 @@ namespace offload {
 /// Enters the passes below into MLIR's registry, so that textual pipelines can name them. Call once.
 ///
 /// On the builtin.module, in the order in which they run:
+///   offload-join-transforms          puts the libraries of a schedule into its module
 ///   offload-erase-transforms         removes sequences of the transform dialect, which have run
 ///   offload-keep-apart               numbers operations that depend on the active lanes
 ///   offload-program-globals          makes memory of variables of the ml_program dialect
@@ -16,7 +17,9 @@ namespace offload {
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-separate-tensors         copies tensors that bufferization takes for two
 ///   offload-private-loops            lets loops of a thread hand tensors on in one place
+///   offload-cut-chains               makes long chains of tensors calls of functions
 ///   offload-eliminate-empty-tensors  makes what is inserted into tensors in its place there
+///   offload-join-chains              makes these functions parts of their callers again
 ///   offload-carried-memory           lets loops of a thread hand on memory that stays where it is
 ///   offload-private-buffers          keeps what an iteration of a parallel loop allocates
 ///   offload-free-buffers             frees what was allocated for tensors
@@ -101,6 +104,7 @@ void registerMissingLoweringsPass();
 void registerMissingTensorsPass();
 void registerCarriedMemoryPass();
 void registerInlineCallsPass();
+void registerChainPasses();
 void registerInlineConstantsPass();
 void registerNameChangedPass();
 void registerPrivateBuffersPass();
@@ -141,7 +145,7 @@ void registerChooseProductsPass();
 void registerSpreadFragmentsPass();
 void registerLowerNvgpuPass();
 void registerCheckLoweredPass();
-void registerEraseTransformsPass();
+void registerTransformPasses();
 void registerKeepApartPass();
 void registerBlockMemoryPass();
 void registerLoopMemoryPass();

@@ -17,7 +17,7 @@ PARTS = (
 )  # fmt: skip
 
 
-def generate(seed: int) -> Function:
+def generate(seed: int, fewest: int = 3, most: int = 9) -> Function:
     """A function of a few steps; the same seed gives the same."""
     function = Function(seed)
     random = function.random
@@ -25,7 +25,7 @@ def generate(seed: int) -> Function:
         shape = [random.choice(function.sizes) for _ in range(random.choice([0, 1, 1, 2, 2, 2, 3]))]
         function.arguments.append(Value(f"a{i}", tuple(shape), tuple(random.random() < 0.4 for _ in shape)))
     function.values += function.arguments
-    for _ in range(random.randint(3, 9)):
+    for _ in range(random.randint(fewest, most)):
         add(function, depth=0)
     last = function.values[-4:]
     function.results = random.sample(last, min(len(last), random.choice([1, 1, 2, 3])))

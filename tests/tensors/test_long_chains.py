@@ -1,9 +1,11 @@
 """What it takes to give tensors of long functions memory: the sizes of a chain's tensors were each asked of all that
-come before, and whole programs were analysed for insertions that they do not have."""
+come before, whole programs were analysed for insertions that they do not have, and of a chain's parts each one was
+compared with all others, time and again."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 from compiling import emit
@@ -112,3 +114,90 @@ func.func @f(%x: tensor<?x8xf32>, %y: tensor<8xf32>, %v0: f32, %n: index) -> ten
     names = [name for event in told if isinstance(event, steps.Passes) for name, _ in event.times]
     assert "one-shot-bufferize" in names
     assert ("eliminate-empty-tensors" in names) == looks
+
+
+TENSOR, PART = "tensor<4096xf32>", "tensor<64xf32>"
+
+
+def scaled(k: str, source: str, into: str, start: str) -> str:
+    """A part of one tensor, changed and put into another: %a(k) of %a(k-1), say."""
+    return f"""
+  %s{k} = tensor.extract_slice {source}[{start}] [64] [1] : {TENSOR} to {PART}
+  %e{k} = tensor.empty() : {PART}
+  %p{k} = linalg.mul ins(%s{k}, %s{k} : {PART}, {PART}) outs(%e{k} : {PART}) -> {PART}
+  %a{k} = tensor.insert_slice %p{k} into {into}[{start}] [64] [1] : {PART} into {TENSOR}"""
+
+
+def chain(number: int) -> str:
+    """So many parts, which overlap, one after the other."""
+    steps = "".join(scaled(f"{k + 1}", f"%a{k}", f"%a{k}", f"{k * 37 % 4000}") for k in range(number))
+    return f"func.func @f(%a0: {TENSOR}) -> {TENSOR} {{{steps}\n  return %a{number} : {TENSOR}\n}}"
+
+
+def from_first(number: int) -> str:
+    """All read what the function has got."""
+    steps = "".join(scaled(f"{k + 1}", "%a0", f"%a{k}", f"{k * 64 % 4000}") for k in range(number))
+    return f"func.func @f(%a0: {TENSOR}) -> {TENSOR} {{{steps}\n  return %a{number} : {TENSOR}\n}}"
+
+
+def two_chains(number: int) -> str:
+    """Each takes from the other."""
+    steps = "".join(
+        scaled(f"x{k + 1}", f"%ay{k}", f"%ax{k}", f"{k * 37 % 4000}")
+        + scaled(f"y{k + 1}", f"%ax{k + 1}", f"%ay{k}", f"{k * 53 % 4000}")
+        for k in range(number)
+    )
+    return f"""func.func @f(%ax0: {TENSOR}, %ay0: {TENSOR}) -> ({TENSOR}, {TENSOR}) {{{steps}
+  return %ax{number}, %ay{number} : {TENSOR}, {TENSOR}
+}}"""
+
+
+def in_loop(number: int) -> str:
+    """A chain in each iteration, which begins where the last one ended, and a part that is read behind it."""
+    steps = "".join(scaled(f"{k + 1}", f"%a{k}", f"%a{k}", f"{k * 37 % 4000}") for k in range(number))
+    return f"""func.func @f(%x: {TENSOR}, %n: index) -> ({TENSOR}, {PART}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %x) -> {TENSOR} {{{steps}
+    scf.yield %a{number} : {TENSOR}
+  }}
+  %part = tensor.extract_slice %r[%n] [64] [1] : {TENSOR} to {PART}
+  return %r, %part : {TENSOR}, {PART}
+}}"""
+
+
+def kept_version(number: int) -> str:
+    """What the chain was in the middle is needed at its end."""
+    steps = "".join(scaled(f"{k + 1}", f"%a{k}", f"%a{k}", f"{k * 37 % 4000}") for k in range(number))
+    return f"""func.func @f(%a0: {TENSOR}) -> ({TENSOR}, {TENSOR}) {{{steps}
+  return %a{number // 2}, %a{number} : {TENSOR}, {TENSOR}
+}}"""
+
+
+def with_memory(text: str, cut: str) -> tuple[str, float]:
+    """The program after bufferization, and the seconds of a processor that it took."""
+    module = frontend.new_session().parse(text.encode(), "<string>")
+    passes = ",".join(frontend.BUFFERIZING).replace("offload-cut-chains", f"offload-cut-chains{{{cut}}}")
+    begin = time.process_time()
+    module.run(passes)
+    return module.text(), time.process_time() - begin
+
+
+@pytest.mark.parametrize("make", [chain, from_first, two_chains, in_loop, kept_version])
+def test_cut_chains_get_the_same_memory(make: Callable[[int], str]) -> None:
+    whole, _ = with_memory(make(12), "longest=1000")
+    assert with_memory(make(12), "longest=1 part=1")[0] == whole
+    assert with_memory(make(12), "longest=10 part=6")[0] == whole
+
+
+def test_chains_are_cut() -> None:
+    module = frontend.new_session().parse(chain(100).encode(), "<string>")
+    module.run("offload-cut-chains")
+    assert 5 < module.text().count("call @offload_part") < 20
+    module.run("offload-join-chains")
+    assert "offload_part" not in module.text()
+
+
+def test_parts_of_a_long_chain() -> None:
+    few = min(with_memory(chain(40), "")[1] for _ in range(3))
+    assert with_memory(chain(160), "")[1] < 20 * few  # 100 times as long, where the chain was one

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from emulator.running import running_on
 from randomized.tensor_flow import generate
+from randomized.tensors import Function
 
 
 @pytest.mark.parametrize(
@@ -13,7 +16,16 @@ from randomized.tensor_flow import generate
     [("host", 0, 24), ("host,O=0", 0, 24), ("sm_90", 1000, 12), ("gfx942", 1000, 12), ("gfx1100", 1000, 12)],
 )
 def test_tensors(target: str, start: int, count: int) -> None:
-    functions = [generate(seed) for seed in range(start, start + count)]
+    check(target, [generate(seed) for seed in range(start, start + count)])
+
+
+def test_long_functions() -> None:
+    """Whose chains are cut where they get memory."""
+    check("host", [generate(seed, fewest=50, most=80) for seed in range(3000, 3008)])
+
+
+def check(target: str, functions: Sequence[Function]) -> None:
+    """Their results, and that their arguments stay as they are."""
     with running_on(target, "".join(function.text for function in functions)) as library:
         for function in functions:
             given = function.inputs()  # in host memory, as some functions read elements there

@@ -1,8 +1,9 @@
-//===- erase_transforms.cpp - offload-erase-transforms --------------------===//
+//===- erase_transforms.cpp - Before and after transform-interpreter ------===//
 //
 // A program may carry its own schedule: sequences of the transform dialect in a module that is marked
-// transform.with_named_sequence. transform-interpreter has run them when this pass removes them; code has no
-// part in them.
+// transform.with_named_sequence. What the module with @__transform_main declares may be in another one of
+// the program's, a library: transform-interpreter looks for it in that module alone, and gets it put there
+// before. When it has run the sequences, they are removed; code has no part in them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,7 @@
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
 #include "mlir/Dialect/Transform/IR/TransformOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -19,6 +21,43 @@ using namespace mlir;
 
 namespace offload {
 namespace {
+
+/// The module whose sequence is run.
+ModuleOp scheduleOf(ModuleOp program) {
+  ModuleOp found;
+  program.walk([&](transform::NamedSequenceOp op) {
+    if (op.getSymName() == transform::TransformDialect::kTransformEntryPointSymbolName && !op.isExternal())
+      found = op->getParentOfType<ModuleOp>();
+  });
+  return found;
+}
+
+struct JoinTransforms : public PassWrapper<JoinTransforms, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(JoinTransforms)
+
+  StringRef getArgument() const final { return "offload-join-transforms"; }
+  StringRef getDescription() const final { return "Put the libraries of a schedule into its module"; }
+
+  void runOnOperation() final {
+    ModuleOp schedule = scheduleOf(getOperation());
+    if (!schedule)
+      return;
+    SmallVector<transform::NamedSequenceOp> others;
+    getOperation()->walk([&](transform::NamedSequenceOp op) {
+      if (op->getParentOp() != schedule && !op.isExternal())
+        others.push_back(op);
+    });
+    SymbolTable symbols(schedule);
+    for (transform::NamedSequenceOp op : others) {
+      auto there = symbols.lookup<transform::NamedSequenceOp>(op.getSymName());
+      if (symbols.lookup(op.getSymName()) && (!there || !there.isExternal()))
+        continue; // its own counts
+      if (there)
+        symbols.erase(there);
+      symbols.insert(op->clone());
+    }
+  }
+};
 
 struct EraseTransforms : public PassWrapper<EraseTransforms, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EraseTransforms)
@@ -46,6 +85,9 @@ struct EraseTransforms : public PassWrapper<EraseTransforms, OperationPass<Modul
 
 } // namespace
 
-void registerEraseTransformsPass() { PassRegistration<EraseTransforms>(); }
+void registerTransformPasses() {
+  PassRegistration<JoinTransforms>();
+  PassRegistration<EraseTransforms>();
+}
 
 } // namespace offload
