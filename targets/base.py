@@ -34,8 +34,10 @@ def numeric_pipeline(library: str, *, bf16_fma: bool = False, bf16_casts: bool =
     ``bf16_casts``: the processor has that operation, and conversions of integers to that type.
     """
     bf16 = f"{' bf16-fma=true' if bf16_fma else ''}{' bf16-casts=true' if bf16_casts else ''}"
+    # Not every processor has an instruction that rounds once.
+    split = "{split-products=true}" if library == "libm" else ""
     return (
-        "offload-prepare-memory,offload-prepare-vectors,"
+        f"offload-prepare-memory,offload-prepare-vectors{split},"
         "offload-prepare-complex,convert-complex-to-standard{complex-range=improved},"
         f"offload-prepare-math{{library={library}{bf16}}},offload-prepare-small-floats"
     )

@@ -90,7 +90,9 @@ PYBIND11_MODULE(_native, m) {
       .def("take_warnings",
            [](IRModule &self) {
              std::vector<Diagnostic> found = self.session->takeDiagnostics();
-             llvm::erase_if(found, [](const Diagnostic &each) { return each.severity != "warning"; });
+             llvm::erase_if(found, [](const Diagnostic &each) {
+               return each.severity != "warning" && each.severity != "remark"; // of a schedule
+             });
              return toPython(found);
            })
       .def("text", &IRModule::text, py::arg("locations") = false, py::arg("generic") = false, NoGil())

@@ -69,6 +69,31 @@ def test_its_run_time_half_is_refused() -> None:
         offload.compile(text, targets=["host"])
 
 
+def test_nothing_asks_for_errors() -> None:
+    text = """func.func @f() -> i1 {
+  %t = async.execute { async.yield }
+  %e = async.runtime.is_error %t : !async.token
+  return %e : i1
+}"""
+    with pytest.raises(offload.CompileError, match=r"<string>:3:8: error: .*ends the call; leave it out"):
+        offload.compile(text, targets=["host"])
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_kernels_have_no_tasks(target: str) -> None:
+    text = """gpu.module @m {
+  gpu.func @k() kernel {
+    %t = async.execute { async.yield }
+    async.await %t : !async.token
+    gpu.return
+  }
+}"""
+    with pytest.raises(
+        offload.CompileError, match=r"<string>:3:10: error: .*write what async.execute holds in its place"
+    ):
+        offload.compile(text, targets=[target])
+
+
 def test_the_words_of_an_async_function_are_its_own() -> None:
     source = (
         'async.func @f(%x: i64) -> !async.value<i64> attributes {offload.doc = "Adds nothing."} {\n return %x : i64\n}'

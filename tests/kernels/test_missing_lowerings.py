@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from compiling import ALL_TARGETS, emit, on_host
+from compiling import ALL_TARGETS, command, emit, on_host
 from emulator.driver import shared
 from emulator.on_device import OnDevice
 from emulator.running import running_on
@@ -334,3 +335,23 @@ def test_some_of_several_dimensions_of_size_1_are_dropped(steps: str, target: st
             library.functions[name](x, 1, 6, out)
             np.testing.assert_array_equal(out, x[1, 1, 1 :: int(steps[6]), 0][:6], name)
     shared().check()
+
+
+SMALL_PRINTS = """
+func.func @main() {
+  %a = arith.constant 1.4 : f8E4M3FN
+  %b = arith.constant dense<[[-0.5, 6.0]]> : vector<1x2xf4E2M1FN>
+  %c = arith.constant dense<[1.25, -448.0]> : vector<2xf8E5M2>
+  vector.print %a : f8E4M3FN
+  vector.print %b : vector<1x2xf4E2M1FN>
+  vector.print %c : vector<2xf8E5M2>
+  return
+}
+"""
+
+
+def test_prints_of_small_numbers(tmp_path: Path) -> None:
+    """MLIR calls a function for them that is in a library of its own."""
+    (tmp_path / "p.mlir").write_text(SMALL_PRINTS)
+    done = command("run", "p.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1.375\n( ( -0.5, 6 ) )\n( 1.25, -448 )\n"), done.stderr

@@ -200,3 +200,32 @@ def test_what_mlir_opt_left_beside_it_uses_its_stream(tmp_path: Path) -> None:
     assert "gpu.memcpy async" in text
     assert "llvm.call @mgpuStreamDestroy(" in text
     prints_its_numbers(text, tmp_path)
+
+
+STARTED = """
+llvm.func @printNewline()
+llvm.func @printI64(i64)
+llvm.mlir.global_ctors ctors = [@first], priorities = [65535 : i32], data = [#llvm.zero]
+llvm.mlir.global_dtors dtors = [@last], priorities = [65535 : i32], data = [#llvm.zero]
+llvm.func internal @say(%i: i64) {
+  llvm.call @printI64(%i) : (i64) -> ()
+  llvm.call @printNewline() : () -> ()
+  llvm.return
+}
+"""
+
+
+def test_constructors_and_destructors_of_host_code(tmp_path: Path) -> None:
+    """They were in sections that no loader runs."""
+    functions = "".join(
+        f"""llvm.func {visibility} @{name}() {{
+  %i = llvm.mlir.constant({number} : i64) : i64
+  llvm.call @say(%i) : (i64) -> ()
+  llvm.return
+}}
+"""
+        for name, number, visibility in (("first", 1, "internal"), ("main", 2, ""), ("last", 3, "internal"))
+    )
+    (tmp_path / "p.mlir").write_text(STARTED + functions)
+    done = command("run", "p.mlir", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n2\n3\n", "")

@@ -195,11 +195,51 @@ def test_a_schedule_that_does_not_apply_is_an_error_at_its_line(tmp_path: Path) 
     assert "__transform_main" in done.stderr
 
 
+LIBRARY = """
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @marked(%op: !transform.any_op {transform.readonly}) {
+    transform.debug.emit_remark_at %op, "found" : !transform.any_op
+    transform.yield
+  }
+}
+"""
+USER = """
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @marked(%op: !transform.any_op {transform.readonly})
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %f = transform.structured.match ops{["func.func"]} in %root : (!transform.any_op) -> !transform.any_op
+    transform.include @marked failures(propagate) (%f) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
+func.func @two() -> i32 {
+  %c = arith.constant 2 : i32
+  return %c : i32
+}
+"""
+
+
+def test_a_library_and_remarks(tmp_path: Path) -> None:
+    """What one source declares, another one defines; and what a schedule remarks is shown, at its line."""
+    (tmp_path / "library.mlir").write_text(LIBRARY)
+    (tmp_path / "p.mlir").write_text(USER)
+    done = command("run", "p.mlir", "library.mlir", "--entry", "two", cwd=tmp_path)
+    assert "p.mlir:10:1: remark: found" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "2\n")
+
+
+def test_an_empty_module_is_left_behind() -> None:
+    """As MLIR's transform-interpreter leaves one whose schedule was removed."""
+    text = USER[USER.index("func.func @two") :] + "module attributes {transform.with_named_sequence} {\n}\n"
+    assert on_host(text).two() == 2
+
+
 def test_the_pipeline_names_it(tmp_path: Path) -> None:
     (tmp_path / "p.mlir").write_text(NESTED)
     done = command("build", "p.mlir", "--print-pipeline", cwd=tmp_path)
     steps = [line for line in done.stdout.splitlines() if line.startswith("builtin.module(")]
-    assert steps[0] == "builtin.module(offload-equal-sizes,transform-interpreter,offload-erase-transforms)"
+    passes = "offload-equal-sizes,offload-join-transforms,transform-interpreter,offload-erase-transforms"
+    assert steps[0] == f"builtin.module({passes})"
     assert steps[2].startswith("builtin.module(offload-private-names,offload-check-input")
 
 

@@ -75,6 +75,7 @@ static std::unique_ptr<TargetMachine> createMachine(const MachineOptions &option
   if (!target)
     return nullptr;
   TargetOptions target_options;
+  target_options.UseInitArray = true; // no loader of today runs constructors in .ctors
   // On AMD GPUs instructions say so themselves: those of its library may not, see allowFastMath().
   if (options.fastMath && !Triple(options.triple).isAMDGCN())
     target_options.AllowFPOpFusion = FPOpFusion::Fast;

@@ -38,8 +38,7 @@ constexpr Advice kAdvice[] = {
      "it is none"},
     {"vector", "lower it first to operations on vectors of one dimension"},
     {"shape", "lower it first with mlir-opt --convert-shape-to-std"},
-    {"async",
-     "lower it first with mlir-opt --async-to-async-runtime; gpu operations have tokens of their own"},
+    {"async", "a kernel has no tasks of its own: write what async.execute holds in its place"},
     {"complex", "lower it first with mlir-opt --convert-complex-to-standard"},
     {"gpu", "use operations that this target has"},
     {"transform", "a schedule is the transform.named_sequence @__transform_main of a module that has "

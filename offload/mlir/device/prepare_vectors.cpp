@@ -390,8 +390,53 @@ struct WriteInOrder : public OpRewritePattern<vector::TransferWriteOp> {
   }
 };
 
+/// Sums of a contraction may be more exact than its type: a processor without such numbers rounds each of
+/// them by a dozen instructions.
+void widenSums(Operation *root) {
+  root->walk([](vector::ContractionOp op) {
+    auto isSmall = [](Type type) {
+      auto number = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+      return number && number.getWidth() < 32;
+    };
+    if (op.getKind() != vector::CombiningKind::ADD || !isSmall(op.getAccType()) ||
+        isa<vector::MaskOp>(op->getParentOp())) // nothing else may be in there
+      return;
+    OpBuilder b(op);
+    auto wide = [&](Value value) -> Value {
+      auto vector = dyn_cast<VectorType>(value.getType());
+      Type f32 = vector ? Type(vector.clone(b.getF32Type())) : b.getF32Type();
+      return isSmall(value.getType()) ? arith::ExtFOp::create(b, op.getLoc(), f32, value) : value;
+    };
+    Value sum =
+        vector::ContractionOp::create(b, op.getLoc(), wide(op.getLhs()), wide(op.getRhs()), wide(op.getAcc()),
+                                      op.getIndexingMaps(), op.getIteratorTypes(), op.getKind());
+    op->replaceAllUsesWith(arith::TruncFOp::create(b, op.getLoc(), op.getType(), sum));
+    op.erase();
+  });
+}
+
+/// On a vector.fma of the program's own, which rounds once.
+constexpr char kRoundsOnce[] = "offload.rounds_once";
+
+/// Contractions ask for no single rounding. Without an instruction for it, it takes a processor dozens of
+/// others.
+void splitProducts(Operation *root) {
+  root->walk([](vector::FMAOp op) {
+    if (op->removeAttr(kRoundsOnce))
+      return;
+    OpBuilder b(op);
+    auto flags = arith::FastMathFlagsAttr::get(op.getContext(), arith::FastMathFlags::contract);
+    Value product = arith::MulFOp::create(b, op.getLoc(), op.getLhs(), op.getRhs(), flags);
+    op->replaceAllUsesWith(arith::AddFOp::create(b, op.getLoc(), product, op.getAcc(), flags));
+    op.erase();
+  });
+}
+
 struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareVectors)
+
+  PrepareVectors() = default;
+  PrepareVectors(const PrepareVectors &other) : PassWrapper(other) {}
 
   StringRef getArgument() const final { return "offload-prepare-vectors"; }
   StringRef getDescription() const final { return "Check vectors, write out those of several dimensions"; }
@@ -410,6 +455,8 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
       return signalPassFailure();
 
     MLIRContext *context = &getContext();
+    if (splitsProducts)
+      widenSums(getOperation());
     // Masks around operations go into them, or become a choice between old and new.
     RewritePatternSet masks(context);
     vector::populateVectorMaskLoweringPatternsForSideEffectingOps(masks);
@@ -438,9 +485,17 @@ struct PrepareVectors : public PassWrapper<PrepareVectors, OperationPass<>> {
     // Rows of several dimensions are written out one dimension after the other.
     GreedyRewriteConfig config;
     config.setMaxIterations(100);
+    if (splitsProducts)
+      getOperation()->walk([&](vector::FMAOp op) { op->setAttr(kRoundsOnce, UnitAttr::get(context)); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
-      signalPassFailure();
+      return signalPassFailure();
+    if (splitsProducts)
+      splitProducts(getOperation());
   }
+
+  Option<bool> splitsProducts{
+      *this, "split-products", llvm::cl::init(false),
+      llvm::cl::desc("Contractions are products and sums, which the processor joins if it can")};
 };
 
 } // namespace

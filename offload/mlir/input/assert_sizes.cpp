@@ -235,6 +235,55 @@ void AssertSizes::said(Operation *op, const OperandSize &size, ArrayRef<OpFoldRe
   }
 }
 
+void AssertSizes::ranked(Operation *op) {
+  Value source = op->getOperand(0);
+  for (Operation *place : placesFor(op)) {
+    OpBuilder b(place);
+    moveForward(b, place, {source});
+    Location loc = op->getLoc();
+    Value rank = isa<TensorType>(source.getType()) ? b.createOrFold<tensor::RankOp>(loc, source)
+                                                   : b.createOrFold<memref::RankOp>(loc, source);
+    int64_t wanted = cast<ShapedType>(op->getResult(0).getType()).getRank();
+    require(b, op, arith::CmpIPredicate::eq, rank, arith::ConstantIndexOp::create(b, loc, wanted), Value(),
+            "the rank of operand 1 of 1 has to be " + Twine(wanted) + ", as it is cast to");
+  }
+}
+
+void AssertSizes::laidOut(memref::CastOp op) {
+  auto from = cast<MemRefType>(op.getSource().getType()), to = cast<MemRefType>(op.getType());
+  SmallVector<int64_t> before, after;
+  int64_t start, wantedStart;
+  if (failed(from.getStridesAndOffset(before, start)) || failed(to.getStridesAndOffset(after, wantedStart)) ||
+      from.getLayout().isIdentity())
+    return;
+  bool isWhole = to.getLayout().isIdentity(); // strides are the sizes of what comes after
+  for (Operation *place : placesFor(op)) {
+    OpBuilder b(place);
+    moveForward(b, place, {op.getSource()});
+    Location loc = op.getLoc();
+    auto held = memref::ExtractStridedMetadataOp::create(b, loc, op.getSource());
+    auto constant = [&](int64_t number) -> Value { return arith::ConstantIndexOp::create(b, loc, number); };
+    if (ShapedType::isDynamic(start) && !ShapedType::isDynamic(wantedStart))
+      require(b, op, arith::CmpIPredicate::eq, held.getOffset(), constant(wantedStart), Value(),
+              "the offset of operand 1 of 1 has to be " + Twine(wantedStart) + ", as it is cast to");
+    Value behind = constant(1);
+    for (int64_t i = to.getRank() - 1; i >= 0; --i) {
+      Value size = held.getSizes()[i];
+      bool isKnown = !ShapedType::isDynamic(after[i]);
+      if (ShapedType::isDynamic(before[i]) && (isKnown || isWhole)) {
+        Value few = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ule, size, constant(1));
+        require(
+            b, op, arith::CmpIPredicate::eq, held.getStrides()[i], isKnown ? constant(after[i]) : behind, few,
+            "the stride of dimension " + Twine(i) + " of operand 1 of 1 has to be " +
+                (isKnown ? Twine(after[i]) : Twine("that of memory without gaps")) + ", as it is cast to");
+      }
+      behind = b.createOrFold<arith::MulIOp>(loc, behind, size);
+    }
+    if (held->use_empty())
+      held->erase();
+  }
+}
+
 void AssertSizes::part(OffsetSizeAndStrideOpInterface op, Value whole) {
   SmallVector<Operation *> places = {op};
   if (isa<tensor::ParallelInsertSliceOp>(op)) // nothing else may stand beside it

@@ -73,6 +73,12 @@ public:
   /// Memory, or a tensor, of another shape has as many elements as before.
   void reshaped(mlir::Operation *op, mlir::Value source, mlir::Value shape);
 
+  /// What has no rank in its type has to have that of the type that it is cast to.
+  void ranked(mlir::Operation *cast);
+
+  /// Memory has to be laid out as the type says that it is cast to. Steps that nobody takes may be any.
+  void laidOut(mlir::memref::CastOp op);
+
   /// A kernel's blocks and grid have to be those that it says, which its code counts on. What is constant
   /// offload-check-input compares; of no blocks nothing runs.
   void launched(mlir::gpu::LaunchFuncOp op);

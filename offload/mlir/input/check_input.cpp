@@ -214,8 +214,9 @@ std::optional<std::string> whyNotPlaced(Operation *op) {
       .str();
 }
 
+/// An empty one is what passes of MLIR's leave of a schedule.
 std::optional<std::string> whyNotNested(Operation *op) {
-  if (isa<ModuleOp>(op) && op->getParentOp())
+  if (auto module = dyn_cast<ModuleOp>(op); module && op->getParentOp() && !module.getBody()->empty())
     return "a module inside of the program's module is not compiled: move what it holds out";
   return std::nullopt;
 }
@@ -283,7 +284,9 @@ struct CheckInput : public PassWrapper<CheckInput, OperationPass<ModuleOp>> {
       return failed(check(op)) ? WalkResult::interrupt() : WalkResult::advance();
     };
     if (getOperation()->walk<WalkOrder::PreOrder>(checked).wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    for (ModuleOp empty : llvm::make_early_inc_range(getOperation().getOps<ModuleOp>()))
+      empty.erase();
   }
 };
 

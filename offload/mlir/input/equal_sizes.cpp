@@ -160,13 +160,20 @@ private:
   void addCast(Operation *op) {
     auto from = cast<ShapedType>(op->getOperand(0).getType()),
          to = cast<ShapedType>(op->getResult(0).getType());
-    if (!from.hasRank() || !to.hasRank())
+    bool isOfHost = !isOfThreads && !isRunByThreads(op);
+    if (!to.hasRank() || (!from.hasRank() && !isOfHost))
       return;
+    if (!from.hasRank())
+      asserted.ranked(op);
     Builder b(op->getContext());
     for (int64_t i = 0; i < to.getRank(); ++i)
-      if (from.isDynamicDim(i) && !to.isDynamicDim(i))
-        asserted.said(op, sizeOf(op->getOpOperand(0), i), {b.getIndexAttr(to.getDimSize(i))},
-                      Twine(to.getDimSize(i)) + ", as it is cast to");
+      if ((!from.hasRank() || from.isDynamicDim(i)) && !to.isDynamicDim(i))
+        asserted.said(op,
+                      from.hasRank() ? sizeOf(op->getOpOperand(0), i)
+                                     : OperandSize{0, i, {std::nullopt, op->getOperand(0), i}},
+                      {b.getIndexAttr(to.getDimSize(i))}, Twine(to.getDimSize(i)) + ", as it is cast to");
+    if (auto view = dyn_cast<memref::CastOp>(op); view && from.hasRank() && isOfHost)
+      asserted.laidOut(view);
   }
 
   template <typename Op> void addExpanded(Op op) {

@@ -208,8 +208,13 @@ struct InlineAsync : public PassWrapper<InlineAsync, OperationPass<ModuleOp>> {
                          (name.starts_with("coro.") || name.starts_with("runtime."));
           if (!runtime)
             return WalkResult::advance();
-          op->emitOpError("belongs to MLIR's own lowering to coroutines: give the program before "
-                          "async-to-async-runtime, with async.execute and async.await");
+          if (name == "runtime.is_error")
+            op->emitOpError(
+                "has nothing to tell: what fails in a region, as a cf.assert does, ends the call; "
+                "leave it out");
+          else
+            op->emitOpError("belongs to MLIR's own lowering to coroutines: give the program before "
+                            "async-to-async-runtime, with async.execute and async.await");
           return WalkResult::interrupt();
         })
         .wasInterrupted();

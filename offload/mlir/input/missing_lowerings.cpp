@@ -7,6 +7,7 @@
 //  * memref.subview that takes steps and drops dimensions does so one after the other; where it drops some of
 //    size 1 and keeps others, the result's shape says which;
 //  * arith.floordivsi of more than 64 bits, which is expanded with a -1 of 64, is written out;
+//  * vector.print of numbers of 4 to 8 bits calls a function of LLVM's; they are printed as f32;
 //  * scf.for whose constant bounds are further apart than any number of their type is taken for one that ends
 //    before it starts: it counts in numbers of twice as many bits. Loops over index, and those whose bounds
 //    become constants later, stay as they are.
@@ -25,6 +26,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -151,6 +153,22 @@ void write(arith::FloorDivSIOp op) {
   op.erase();
 }
 
+bool isLowered(vector::PrintOp op) {
+  auto type = op.getSource() ? dyn_cast<FloatType>(op.getPrintType()) : FloatType();
+  if (auto vector = op.getSource() ? dyn_cast<VectorType>(op.getPrintType()) : VectorType())
+    type = dyn_cast<FloatType>(vector.getElementType());
+  return !type || type.getWidth() > 8;
+}
+
+/// f32 has all of them.
+void write(vector::PrintOp op) {
+  OpBuilder b(op);
+  Type type = op.getPrintType(), f32 = b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    f32 = vector.clone(f32);
+  op.getSourceMutable().assign(arith::ExtFOp::create(b, op.getLoc(), f32, op.getSource()));
+}
+
 /// A loop over index is left as it is: there is no wider type for it.
 bool isLowered(scf::ForOp op) {
   APInt lower, upper;
@@ -204,6 +222,8 @@ struct MissingLowerings : public PassWrapper<MissingLowerings, OperationPass<Mod
         write(division);
       else if (auto loop = dyn_cast<scf::ForOp>(op); loop && !isLowered(loop))
         write(loop);
+      else if (auto print = dyn_cast<vector::PrintOp>(op); print && !isLowered(print))
+        write(print);
     });
   }
 
