@@ -95,13 +95,19 @@ def test_inline_assembly_with_letters_that_ptx_lacks() -> None:
 
 @pytest.mark.parametrize(("target", "chip"), [("nvvm:sm_75", "sm_75"), ("rocdl:gfx90a", "gfx90a"), ("host", "x86-64")])
 def test_intrinsics_that_a_chip_lacks(target: str, chip: str) -> None:
-    call = '  %r = llvm.call_intrinsic "llvm.nvvm.redux.sync.add"(%v, %v) : (i32, i32) -> i32'
-    found = refused(one(call), target)
-    assert (found.line, found.column) == (5, 8)
-    assert found.message == (
-        f"{chip} has no instruction for llvm.nvvm.redux.sync.add: build for a chip that has, name the feature that it "
-        f"needs (features=+NAME), or leave {chip} out"
+    wide = (
+        "  %w = arith.constant dense<1.0> : vector<8xf32>\n  %i = arith.constant -1 : i8\n"
+        '  %r = llvm.call_intrinsic "llvm.x86.avx.dp.ps.256"(%w, %w, %i) : (vector<8xf32>, vector<8xf32>, i8) '
+        "-> vector<8xf32>"
     )
+    call = '  %r = llvm.call_intrinsic "llvm.nvvm.redux.sync.add"(%v, %v) : (i32, i32) -> i32'
+    for text, name, line in ((call, "llvm.nvvm.redux.sync.add", 5), (wide, "llvm.x86.avx.dp.ps.256", 7)):
+        found = refused(one(text), target)
+        assert (found.line, found.column) == (line, 8)
+        assert found.message == (
+            f"{chip} has no instruction for {name}: build for a chip that has, name the feature that it "
+            f"needs (features=+NAME), or leave {chip} out"
+        )
 
 
 @pytest.mark.parametrize(

@@ -182,9 +182,7 @@ def test_casts() -> None:
         offload.DeviceError, match=r"the stride of dimension 0 .* has to be that of memory without gaps"
     ):
         library.without_gaps(x[:, :2])
-    with pytest.raises(
-        offload.DeviceError, match=r"the stride of dimension 1 .* has to be 1, as it is cast to"
-    ):
+    with pytest.raises(offload.DeviceError, match=r"the stride of dimension 1 .* has to be 1, as it is cast to"):
         library.without_gaps(x.T)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import ALL_TARGETS, emit, emit_text, on_host
+from emulator.running import running_on
 from test_whole_programs import run
 
 import offload
@@ -70,6 +71,50 @@ def test_tiles(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(tiles, padded.transpose(2, 0, 1, 3))
     np.testing.assert_array_equal(back, x)
     assert len(emit(TILES, "object", ALL_TARGETS)) > len(ALL_TARGETS)
+
+
+ANY_TILES = """
+func.func @padded(%x: tensor<?x?xf32>, %rows: index, %columns: index) -> tensor<?x?x?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %pad = arith.constant 0.5 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %m = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %a = arith.ceildivui %n, %rows : index
+  %b = arith.ceildivui %m, %columns : index
+  %to = tensor.empty(%b, %a, %columns, %rows) : tensor<?x?x?x?xf32>
+  %r = linalg.pack %x padding_value(%pad : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1, 0]
+    inner_tiles = [%columns, %rows] into %to : tensor<?x?xf32> -> tensor<?x?x?x?xf32>
+  return %r : tensor<?x?x?x?xf32>
+}
+func.func @filled(%x: tensor<12x?xf32>, %rows: index) -> tensor<?x?x?xf32> {
+  %c1 = arith.constant 1 : index
+  %c12 = arith.constant 12 : index
+  %m = tensor.dim %x, %c1 : tensor<12x?xf32>
+  %a = arith.divui %c12, %rows : index
+  %to = tensor.empty(%a, %m, %rows) : tensor<?x?x?xf32>
+  %r = linalg.pack %x inner_dims_pos = [0] inner_tiles = [%rows] into %to : tensor<12x?xf32> -> tensor<?x?x?xf32>
+  return %r : tensor<?x?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "sm_90", "gfx942"])
+def test_tiles_of_any_size(target: str) -> None:
+    x = np.random.default_rng(3).standard_normal((12, 7)).astype(np.float32)
+    with running_on(target, ANY_TILES) as library:
+        for rows, columns in [(5, 3), (4, 7), (1, 1), (20, 2)]:
+            many, wide = -(-12 // rows), -(-7 // columns)
+            rest = [(0, many * rows - 12), (0, wide * columns - 7)]
+            padded = np.pad(x, rest, constant_values=0.5).reshape(many, rows, wide, columns)
+            found = library.padded(library.device.array(x), rows, columns).numpy()
+            np.testing.assert_array_equal(found, padded.transpose(2, 0, 3, 1))
+        assert library.padded(library.device.array(x[:0]), 4, 2).shape == (4, 0, 2, 4)
+        np.testing.assert_array_equal(
+            library.filled(library.device.array(x), 4).numpy(), x.reshape(3, 4, 7).transpose(0, 2, 1)
+        )
+        with pytest.raises(offload.DeviceError, match=r"has to fill the tiles"):
+            library.filled(library.device.array(x), 5)
 
 
 WINOGRAD = """

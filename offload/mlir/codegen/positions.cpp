@@ -174,19 +174,37 @@ Diagnostic Positions::ofAssembly(const llvm::Module &module, StringRef message) 
   return {};
 }
 
+/// The intrinsic of a processor that LLVM means where it cannot give types of it registers: one of another
+/// processor's, or the only one. Empty: nothing tells.
+static std::string meantIntrinsic(const llvm::Module &module) {
+  StringRef own = Triple::getArchTypePrefix(module.getTargetTriple().getArch());
+  std::vector<std::string> owns;
+  for (const Function &function : module.functions()) {
+    if (!function.isTargetIntrinsic() || function.use_empty())
+      continue;
+    if (function.getName().split('.').second.split('.').first != own)
+      return function.getName().str();
+    owns.push_back(function.getName().str());
+  }
+  return owns.size() == 1 ? owns.front() : "";
+}
+
 Diagnostic Positions::explainFatal(const std::string &reason, const llvm::Module &module,
                                    const std::string &chip) const {
   static const std::regex intrinsic("Cannot select: intrinsic %([A-Za-z0-9_.]+)"),
       function("In function: (\\S+)"), place(", ([^\\s,]+):(\\d+):(\\d+)");
   std::smatch found;
-  if (std::regex_search(reason, found, intrinsic)) {
-    std::string name = found[1];
+  std::string name;
+  if (std::regex_search(reason, found, intrinsic))
+    name = found[1];
+  else if (StringRef(reason).starts_with("Do not know how to"))
+    name = meantIntrinsic(module);
+  if (!name.empty())
     return error(
         firstCall(module, name),
         chip + " has no instruction for " + name +
             ": build for a chip that has, name the feature that it needs (features=+NAME), or leave " + chip +
             " out");
-  }
   Diagnostic position;
   if (std::regex_search(reason, found, function))
     position = ofFunction(found[1].str());

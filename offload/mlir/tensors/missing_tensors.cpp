@@ -2,7 +2,9 @@
 //
 // Operations on tensors that bufferization does not know are written as those that it does:
 //
-//  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse;
+//  * linalg.pack pads, expands and transposes; linalg.unpack does the reverse; into tiles whose sizes only
+//  the
+//    run tells, linalg.pack goes over elements;
 //  * tensor.bitcast is arith.bitcast;
 //  * a cast that changes whether integers have a sign, and nothing else, is one of each element: lowered
 //    StableHLO has builtin.unrealized_conversion_cast where its tensors are unsigned;
@@ -192,6 +194,49 @@ void writeBranch(arith::SelectOp op, IRRewriter &rewriter) {
   rewriter.replaceOp(op, branch);
 }
 
+/// Each element of the tiles is that of its place, or the padding where there is none.
+void writePack(linalg::PackOp op, IRRewriter &b) {
+  Location loc = op.getLoc();
+  int64_t rank = op.getSourceRank();
+  auto type = cast<RankedTensorType>(op.getDest().getType());
+  SmallVector<int64_t> outer(op.getOuterDimsPerm());
+  if (outer.empty())
+    outer = llvm::to_vector(llvm::seq<int64_t>(rank));
+  SmallVector<Value> tiles, sizes;
+  for (auto [dimension, tile] : llvm::zip_equal(op.getInnerDimsPos(), op.getMixedTiles())) {
+    tiles.push_back(getValueOrCreateConstantIndexOp(b, loc, tile));
+    OpFoldResult size = tensor::getMixedSize(b, loc, op.getSource(), dimension);
+    sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, size));
+  }
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  auto element = [&](OpBuilder &b, Location loc, ValueRange) {
+    auto index = [&](int64_t loop) -> Value { return linalg::IndexOp::create(b, loc, loop); };
+    SmallVector<Value> places(rank);
+    for (auto [loop, dimension] : llvm::enumerate(outer))
+      places[dimension] = index(int64_t(loop));
+    Value isThere;
+    for (auto [i, dimension] : llvm::enumerate(op.getInnerDimsPos())) {
+      Value &place = places[dimension];
+      place = arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, place, tiles[i]),
+                                    index(rank + int64_t(i)));
+      if (!op.getPaddingValue())
+        continue;
+      Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, place, sizes[i]);
+      isThere = isThere ? arith::AndIOp::create(b, loc, isThere, fits).getResult() : fits;
+      place = arith::MinUIOp::create(b, loc, place, arith::SubIOp::create(b, loc, sizes[i], one));
+    }
+    Value value = tensor::ExtractOp::create(b, loc, op.getSource(), places);
+    if (isThere)
+      value = arith::SelectOp::create(b, loc, isThere, value, op.getPaddingValue());
+    linalg::YieldOp::create(b, loc, value);
+  };
+  SmallVector<AffineMap> maps = {b.getMultiDimIdentityMap(unsigned(type.getRank()))};
+  SmallVector<utils::IteratorType> loops(size_t(type.getRank()), utils::IteratorType::parallel);
+  auto made =
+      linalg::GenericOp::create(b, loc, type, ValueRange(), ValueRange(op.getDest()), maps, loops, element);
+  b.replaceOp(op, made.getResult(0));
+}
+
 struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
 
@@ -212,9 +257,10 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
             "(tensor.cast)");
         return signalPassFailure();
       }
-      if (auto pack = dyn_cast<linalg::PackOp>(op))
-        (void)linalg::lowerPack(rewriter, pack);
-      else if (auto unpack = dyn_cast<linalg::UnPackOp>(op))
+      if (auto pack = dyn_cast<linalg::PackOp>(op)) {
+        if (failed(linalg::lowerPack(rewriter, pack)))
+          writePack(pack, rewriter);
+      } else if (auto unpack = dyn_cast<linalg::UnPackOp>(op))
         (void)linalg::lowerUnPack(rewriter, unpack);
       else if (auto bits = dyn_cast<tensor::BitcastOp>(op); bits && isSignless(bits))
         rewriter.replaceOpWithNewOp<arith::BitcastOp>(bits, bits.getType(), bits.getSource());
