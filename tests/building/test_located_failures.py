@@ -97,8 +97,9 @@ def test_inline_assembly_with_letters_that_ptx_lacks() -> None:
 def test_intrinsics_that_a_chip_lacks(target: str, chip: str) -> None:
     wide = (
         "  %w = arith.constant dense<1.0> : vector<8xf32>\n  %i = arith.constant -1 : i8\n"
-        '  %r = llvm.call_intrinsic "llvm.x86.avx.dp.ps.256"(%w, %w, %i) : (vector<8xf32>, vector<8xf32>, i8) '
-        "-> vector<8xf32>"
+        '  %d = llvm.call_intrinsic "llvm.x86.avx.dp.ps.256"(%w, %w, %i) : (vector<8xf32>, vector<8xf32>, i8) '
+        "-> vector<8xf32>\n  %b = vector.bitcast %d : vector<8xf32> to vector<8xi32>\n"
+        "  %r = vector.extract %b[0] : i32 from vector<8xi32>"
     )
     call = '  %r = llvm.call_intrinsic "llvm.nvvm.redux.sync.add"(%v, %v) : (i32, i32) -> i32'
     for text, name, line in ((call, "llvm.nvvm.redux.sync.add", 5), (wide, "llvm.x86.avx.dp.ps.256", 7)):
