@@ -49,6 +49,17 @@ bool isCloned(Operation *op) {
   return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::EmptyOp>(op));
 }
 
+/// Is it a caller's, and stays as it is?
+bool isConstantArgument(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  if (!function)
+    return false;
+  auto writable = function.getArgAttrOfType<BoolAttr>(argument.getArgNumber(),
+                                                      bufferization::BufferizationDialect::kWritableAttrName);
+  return writable && !writable.getValue();
+}
+
 /// Which values of a function may share memory once it is bufferized.
 class Sharing {
 public:
@@ -56,13 +67,20 @@ public:
     function.walk([&](Operation *op) { add(op); });
     for (const auto *each : members)
       ++sizes[members.getLeaderValue(each->getData())];
+    auto note = [&](Value value) { readOnly.insert(leaderOf(unwritten, value)); };
+    llvm::for_each(llvm::make_filter_range(function.getArguments(), isConstantArgument), note);
+    function.walk([&](Operation *op) {
+      auto tensor = dyn_cast<bufferization::ToTensorOp>(op);
+      if (op->hasTrait<OpTrait::ConstantLike>() || (tensor && !tensor.getWritable()))
+        llvm::for_each(op->getResults(), note);
+    });
   }
 
   /// One of those that share memory with it, the same one for all of them.
-  void *of(Value value) const {
-    auto leader = members.findLeader(value.getAsOpaquePointer());
-    return leader == members.member_end() ? value.getAsOpaquePointer() : *leader;
-  }
+  void *of(Value value) const { return leaderOf(members, value); }
+  /// May it be memory that nobody may write to: an argument's, a constant's, a program's own? What is
+  /// computed or inserted in its place is not, as that would be written.
+  bool isReadOnly(Value value) const { return readOnly.contains(leaderOf(unwritten, value)); }
   /// How many do.
   unsigned countOf(Value value) const { return sizes.lookup(of(value)); }
   unsigned most() const {
@@ -73,9 +91,19 @@ public:
   }
 
 private:
-  void join(Value a, Value b) {
-    if (holdsElements(a) && holdsElements(b))
-      members.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+  using Classes = llvm::EquivalenceClasses<void *>;
+
+  static void *leaderOf(const Classes &classes, Value value) {
+    auto leader = classes.findLeader(value.getAsOpaquePointer());
+    return leader == classes.member_end() ? value.getAsOpaquePointer() : *leader;
+  }
+
+  void join(Value a, Value b, bool isWritten = false) {
+    if (!holdsElements(a) || !holdsElements(b))
+      return;
+    members.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+    if (!isWritten)
+      unwritten.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
   }
 
   void joinAll(ValueRange values, Value &with) {
@@ -94,7 +122,7 @@ private:
       return;
     if (auto computed = dyn_cast<DestinationStyleOpInterface>(op)) {
       for (OpResult result : op->getResults())
-        join(result, computed.getTiedOpOperand(result)->get());
+        join(result, computed.getTiedOpOperand(result)->get(), /*isWritten=*/true);
       return;
     }
     if (isa<scf::ForOp, scf::ForallOp>(op)) {
@@ -129,20 +157,10 @@ private:
       }
   }
 
-  llvm::EquivalenceClasses<void *> members;
+  Classes members, unwritten;
   llvm::DenseMap<void *, unsigned> sizes;
+  llvm::DenseSet<void *> readOnly;
 };
-
-/// Is it a caller's, and stays as it is?
-bool isConstantArgument(Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-  if (!function)
-    return false;
-  auto writable = function.getArgAttrOfType<BoolAttr>(argument.getArgNumber(),
-                                                      bufferization::BufferizationDialect::kWritableAttrName);
-  return writable && !writable.getValue();
-}
 
 /// The operations of a block by number, and where it may be cut: cut `p` is in front of operation p.
 class Places {
@@ -222,13 +240,14 @@ private:
       return;
     starting[first].push_back(sharing.of(value));
     ending[last + 1].push_back(sharing.of(value));
-    // A view would be memory of its own to the caller, and of what is inserted somewhere nobody could see any
-    // more that it can be made there.
+    // A view would be memory of its own to the caller, as would be what nobody may write to, and of what is
+    // inserted somewhere nobody could see any more that it can be made there.
     bool isInserted = llvm::any_of(value.getUses(), [](OpOperand &use) {
       auto insertion = dyn_cast<SubsetInsertionOpInterface>(use.getOwner());
       return insertion && &insertion.getSourceOperand() == &use;
     });
-    if (!isInserted && !isView(value.getDefiningOp()))
+    bool isMade = value.getDefiningOp() && value.getParentBlock() == &block;
+    if (!isInserted && !(isMade && (isView(value.getDefiningOp()) || sharing.isReadOnly(value))))
       return;
     ++changes[first];
     --changes[last + 1];
@@ -242,9 +261,40 @@ private:
   SmallVector<SmallVector<void *, 2>> starting, ending;
 };
 
-/// Makes a function of operations that follow each other, and calls it in their place. Adds those that it has
-/// made anew.
-void outline(ArrayRef<Operation *> ops, SymbolTable &symbols, SetVector<Operation *> &again) {
+/// Makes what an operation needs of constants and empty tensors anew in front of it. Adds what was there.
+void remake(Operation *op, SmallVectorImpl<Operation *> &made, SetVector<Operation *> &before) {
+  llvm::MapVector<Value, Value> found;
+  op->walk([&](Operation *inner) {
+    for (OpOperand &operand : inner->getOpOperands()) {
+      Operation *from = operand.get().getDefiningOp();
+      if (!isCloned(from) || op->isAncestor(from))
+        continue;
+      Value &value = found[operand.get()];
+      if (!value) {
+        Operation *clone = OpBuilder(op).clone(*from);
+        before.insert(from);
+        remake(clone, made, before); // the sizes of an empty tensor
+        made.push_back(clone);
+        value = clone->getResult(0);
+      }
+      operand.set(value);
+    }
+  });
+}
+
+/// Makes a function of operations that follow each other, and calls it in their place. Constants and empty
+/// tensors stay, and are made anew there.
+void outline(ArrayRef<Operation *> range, const Sharing &sharing, SymbolTable &symbols,
+             SetVector<Operation *> &before) {
+  SmallVector<Operation *> ops;
+  for (Operation *op : range) {
+    if (isCloned(op))
+      continue;
+    remake(op, ops, before);
+    ops.push_back(op);
+  }
+  if (ops.empty())
+    return;
   Operation *first = ops.front();
   Location loc = first->getLoc();
   OpBuilder b(first);
@@ -254,28 +304,20 @@ void outline(ArrayRef<Operation *> ops, SymbolTable &symbols, SetVector<Operatio
     Operation *ancestor = block->findAncestorOpInBlock(*op);
     return ancestor && inside.contains(ancestor);
   };
-  auto comesIn = [&](Value value) {
-    Operation *from = value.getDefiningOp();
-    return !isInside(from ? from : value.getParentBlock()->getParentOp());
-  };
-  llvm::SetVector<Value> inputs, cloned;
-  auto need = [&](Value value) {
-    if (isCloned(value.getDefiningOp()))
-      cloned.insert(value);
-    else
-      inputs.insert(value);
-  };
+  SetVector<Value> inputs;
   SmallVector<Value> outputs;
   for (Operation *op : ops) {
     op->walk([&](Operation *inner) {
-      llvm::for_each(llvm::make_filter_range(inner->getOperands(), comesIn), need);
+      for (Value operand : inner->getOperands()) {
+        Operation *from = operand.getDefiningOp();
+        if (!isInside(from ? from : operand.getParentBlock()->getParentOp()))
+          inputs.insert(operand);
+      }
     });
     llvm::copy_if(op->getResults(), std::back_inserter(outputs), [&](Value result) {
       return llvm::any_of(result.getUsers(), [&](Operation *user) { return !isInside(user); });
     });
   }
-  for (unsigned i = 0; i < cloned.size(); ++i) // the sizes of empty tensors
-    llvm::for_each(cloned[i].getDefiningOp()->getOperands(), need);
 
   auto type = b.getFunctionType(TypeRange(inputs.getArrayRef()), TypeRange(outputs));
   b.clearInsertionPoint();
@@ -286,27 +328,17 @@ void outline(ArrayRef<Operation *> ops, SymbolTable &symbols, SetVector<Operatio
   Block *body = function.addEntryBlock();
   b.setInsertionPoint(first);
   auto call = func::CallOp::create(b, loc, function, inputs.getArrayRef());
-  b.setInsertionPointToStart(body);
-  IRMapping names;
-  for (auto [i, input] : llvm::enumerate(inputs)) {
-    names.map(input, body->getArgument(unsigned(i)));
-    if (isConstantArgument(input))
-      function.setArgAttr(unsigned(i), bufferization::BufferizationDialect::kWritableAttrName,
-                          b.getBoolAttr(false));
-  }
-  for (Value value : llvm::reverse(cloned)) {
-    b.clone(*value.getDefiningOp(), names);
-    again.insert(value.getDefiningOp());
-  }
   for (Operation *op : ops)
     op->moveBefore(body, body->end());
   for (auto [output, result] : llvm::zip_equal(outputs, call.getResults()))
     output.replaceUsesWithIf(result, [&](OpOperand &use) { return !function->isAncestor(use.getOwner()); });
-  for (Operation *op : ops)
-    op->walk([&](Operation *inner) {
-      for (OpOperand &operand : inner->getOpOperands())
-        operand.set(names.lookupOrDefault(operand.get()));
-    });
+  StringRef writable = bufferization::BufferizationDialect::kWritableAttrName;
+  for (auto [input, argument] : llvm::zip_equal(inputs.getArrayRef(), body->getArguments())) {
+    if (isa<TensorType>(input.getType()) && sharing.isReadOnly(input))
+      function.setArgAttr(argument.getArgNumber(), writable, b.getBoolAttr(false));
+    Value(input).replaceUsesWithIf(argument,
+                                   [&](OpOperand &use) { return function->isAncestor(use.getOwner()); });
+  }
   b.setInsertionPointToEnd(body);
   func::ReturnOp::create(b, loc, outputs);
 }
@@ -329,15 +361,15 @@ struct CutChains : public PassWrapper<CutChains, OperationPass<ModuleOp>> {
         continue;
       SmallVector<Block *> blocks; // those inside of others first
       function.walk([&](Block *block) { blocks.push_back(block); });
-      SetVector<Operation *> again;
+      SetVector<Operation *> before;
       for (Block *block : blocks) {
         if (!isa<func::FuncOp, scf::ForOp, scf::IfOp>(block->getParentOp()) || !block->mightHaveTerminator())
           continue;
         Places places(*block, sharing, longest);
         for (auto [begin, end] : places.parts(part))
-          outline(ArrayRef(places.ops).slice(begin, end - begin), symbols, again);
+          outline(ArrayRef(places.ops).slice(begin, end - begin), sharing, symbols, before);
       }
-      for (Operation *op : llvm::reverse(again))
+      for (Operation *op : before)
         if (op->use_empty())
           op->erase();
     }
