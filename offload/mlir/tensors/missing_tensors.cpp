@@ -2,9 +2,8 @@
 //
 // Operations on tensors that bufferization does not know are written as those that it does:
 //
-//  * linalg.pack pads, expands and transposes, or goes over elements where only the run tells the sizes of
-//  its
-//    tiles; linalg.unpack does the reverse;
+//  * linalg.pack pads, expands and transposes, or goes over elements, where only the run tells how large its
+//    tiles are; linalg.unpack does the reverse;
 //  * tensor.bitcast is arith.bitcast;
 //  * a cast that changes whether integers have a sign, and nothing else, is one of each element: lowered
 //    StableHLO has builtin.unrealized_conversion_cast where its tensors are unsigned;
