@@ -78,9 +78,6 @@ public:
 
   /// One of those that share memory with it, the same one for all of them.
   void *of(Value value) const { return leaderOf(members, value); }
-  /// May it be memory that nobody may write to: an argument's, a constant's, a program's own? What is
-  /// computed or inserted in its place is not, as that would be written.
-  bool isReadOnly(Value value) const { return readOnly.contains(leaderOf(unwritten, value)); }
   /// How many do.
   unsigned countOf(Value value) const { return sizes.lookup(of(value)); }
   unsigned most() const {
@@ -89,6 +86,9 @@ public:
       count = std::max(count, each.second);
     return count;
   }
+  /// May it be memory that nobody may write to: an argument's, a constant's, a program's own? What is
+  /// computed or inserted in its place is not, as that would be written.
+  bool isReadOnly(Value value) const { return readOnly.contains(leaderOf(unwritten, value)); }
 
 private:
   using Classes = llvm::EquivalenceClasses<void *>;
