@@ -142,7 +142,7 @@ def warn_at(position: Sequence[Any], message: str, sources: Sequence[Source]) ->
 
 
 def warn_of(module: Any, sources: Sequence[Source]) -> list[str]:
-    """Gives a BuildWarning for each warning of the passes that have run; their texts."""
+    """Gives a BuildWarning for each warning and remark of the passes that have run; their texts."""
     return say_all(module.take_warnings(), sources)
 
 

@@ -218,7 +218,7 @@ struct ElfFile {
 };
 /// Throws Failure for bytes that are no such file or are damaged.
 ElfFile readElf(const std::string &data);
-/// What an archive's index lists: what its members define for others.
+/// What an archive's index lists: what its members define for others. Throws Failure where there is none.
 std::vector<std::string> archiveSymbols(const std::string &data);
 
 /// The work of LLVMModule::lowerKernelsForHost (spmd.cpp); sets `error` where it fails.

@@ -154,9 +154,7 @@ void write(arith::FloorDivSIOp op) {
 }
 
 bool isLowered(vector::PrintOp op) {
-  auto type = op.getSource() ? dyn_cast<FloatType>(op.getPrintType()) : FloatType();
-  if (auto vector = op.getSource() ? dyn_cast<VectorType>(op.getPrintType()) : VectorType())
-    type = dyn_cast<FloatType>(vector.getElementType());
+  auto type = op.getSource() ? dyn_cast<FloatType>(getElementTypeOrSelf(op.getPrintType())) : FloatType();
   return !type || type.getWidth() > 8;
 }
 

@@ -1,4 +1,4 @@
-//===- erase_transforms.cpp - Before and after transform-interpreter ------===//
+//===- schedules.cpp - offload-join-transforms, offload-erase-transforms --===//
 //
 // A program may carry its own schedule: sequences of the transform dialect in a module that is marked
 // transform.with_named_sequence. What the module with @__transform_main declares may be in another one of
@@ -49,11 +49,12 @@ struct JoinTransforms : public PassWrapper<JoinTransforms, OperationPass<ModuleO
     });
     SymbolTable symbols(schedule);
     for (transform::NamedSequenceOp op : others) {
-      auto there = symbols.lookup<transform::NamedSequenceOp>(op.getSymName());
-      if (symbols.lookup(op.getSymName()) && (!there || !there.isExternal()))
-        continue; // its own counts
-      if (there)
+      if (Operation *there = symbols.lookup(op.getSymName())) {
+        auto declared = dyn_cast<transform::NamedSequenceOp>(there);
+        if (!declared || !declared.isExternal())
+          continue; // its own counts
         symbols.erase(there);
+      }
       symbols.insert(op->clone());
     }
   }
