@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiling import emit
 from emulator.running import running_on
+
+from offload.errors import CompileError
 
 IN_PLACE = """
 !C = !gpu.mma_matrix<16x16xf32, "COp">
@@ -39,12 +42,13 @@ LAYOUTS = """
 !C = !gpu.mma_matrix<16x16xf32, "COp">
 gpu.module @m {{
 gpu.func @k(%a: memref<?x?xf16, strided<[?, 1], offset: ?>>, %b: memref<16x16xf16>, %c: memref<16x24xf32>)
-    workgroup(%w: memref<16x20xf16, #gpu.address_space<workgroup>>) kernel
+    workgroup(%w: memref<16x{wide}xf16, #gpu.address_space<workgroup>>) kernel
     attributes {{known_block_size = array<i32: 64, 1, 1>}} {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
-  %c3 = arith.constant 3 : index
+  %left = arith.constant {left_of_a} : index
+  %aside = arith.constant {left_of_c} : index
   %c16 = arith.constant 16 : index
   %c256 = arith.constant 256 : index
   %n = gpu.block_dim x
@@ -53,44 +57,99 @@ gpu.func @k(%a: memref<?x?xf16, strided<[?, 1], offset: ?>>, %b: memref<16x16xf1
     %row = arith.divui %i, %c16 : index
     %column = arith.remui %i, %c16 : index
     %v = memref.load %b[%row, %column] : memref<16x16xf16>
-    memref.store %v, %w[%row, %column] : memref<16x20xf16, #gpu.address_space<workgroup>>
+    memref.store %v, %w[%row, %column] : memref<16x{wide}xf16, #gpu.address_space<workgroup>>
   }}
   gpu.barrier
-  %p = gpu.subgroup_mma_load_matrix %a[%c2, %c3] {{leadDimension = 40 : index{left}}}
+  %p = gpu.subgroup_mma_load_matrix %a[%c2, %left] {{leadDimension = 40 : index{left}}}
     : memref<?x?xf16, strided<[?, 1], offset: ?>> -> !A
-  %q = gpu.subgroup_mma_load_matrix %w[%c0, %c0] {{leadDimension = 20 : index{right}}}
-    : memref<16x20xf16, #gpu.address_space<workgroup>> -> !B
+  %q = gpu.subgroup_mma_load_matrix %w[%c0, %c0] {{leadDimension = {wide} : index{right}}}
+    : memref<16x{wide}xf16, #gpu.address_space<workgroup>> -> !B
   %f = arith.constant 0.5 : f32
   %z = gpu.subgroup_mma_constant_matrix %f : !C
-  %d = gpu.subgroup_mma_compute %p, %q, %z : !A, !B -> !C
-  gpu.subgroup_mma_store_matrix %d, %c[%c0, %c1] {{leadDimension = 24 : index{stored}}} : !C, memref<16x24xf32>
+  {product} : !A, !B -> !C
+  gpu.subgroup_mma_store_matrix %d, %c[%c0, %aside] {{leadDimension = 24 : index{stored}}} : !C, memref<16x24xf32>
   gpu.return
 }}
 }}
 """
+# Where the three matrices are in their memory: anywhere, and as PTX has it, at 32 bytes, with lines of whole 16 bytes.
+ANYWHERE = {"left_of_a": 3, "wide": 20, "left_of_c": 1}
+ALIGNED = {"left_of_a": 0, "wide": 24, "left_of_c": 8}
+# Instead of a matrix, what a loop carries of the sum of two.
+SUM = """
+  %e = gpu.subgroup_mma_load_matrix %w[%c0, %c0] {{leadDimension = {wide} : index{other}}}
+    : memref<16x{wide}xf16, #gpu.address_space<workgroup>> -> !B
+  %s = gpu.subgroup_mma_elementwise addf %q, %e : (!B, !B) -> !B
+  %u = scf.for %k = %c0 to %c2 step %c1 iter_args(%v = %s) -> (!B) {{
+    scf.yield %v : !B
+  }}
+  %d = gpu.subgroup_mma_compute %p, %u, %z"""
+BY_COLUMNS = ", transpose"
 
 
-@pytest.mark.parametrize("chip", ["host", "gfx942", "gfx1100", "gfx1201"])
+def _source(left: str, right: str, stored: str = "", aligned: bool = False) -> str:
+    places = ALIGNED if aligned else ANYWHERE
+    product = "%d = gpu.subgroup_mma_compute %p, %q, %z"
+    return LAYOUTS.format(left=left, right=right, stored=stored, product=product, **places)
+
+
+def _of_a_sum(one: str, other: str, says: str = "") -> str:
+    product = SUM.format(other=other, **ALIGNED) + says
+    return LAYOUTS.format(left="", right=one, stored="", product=product, **ALIGNED)
+
+
+def _multiplied(chip: str, source: str, aligned: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What the kernel takes for a and b, and what it makes; nothing else may be written."""
+    random = np.random.default_rng(len(source))
+    a, b = random.integers(-3, 4, (24, 40)).astype(np.float16), random.integers(-3, 4, (16, 16)).astype(np.float16)
+    c = np.full((16, 24), -1, np.float32)
+    with running_on(chip, source) as library:
+        library.kernels.k[1, 64](a, b, c)
+    places = ALIGNED if aligned else ANYWHERE
+    column, first = places["left_of_a"], places["left_of_c"]
+    made = c[:, first : first + 16].copy()
+    c[:, first : first + 16] = -1
+    assert (c == -1).all()
+    return a[2:18, column : column + 16].astype(np.float32), b.astype(np.float32), made - np.float32(0.5)
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942", "gfx1100", "gfx1201", "sm_80"])
 @pytest.mark.parametrize("transposed", range(8))
 def test_matrices_in_memory(chip: str, transposed: int) -> None:
     """By rows and by columns, in parts of larger arrays, in workgroup memory."""
-    flags = [bool(transposed & bit) for bit in (1, 2, 4)]
-    source = LAYOUTS.format(
-        **{name: ", transpose" if flag else "" for name, flag in zip(("left", "right", "stored"), flags, strict=True)}
-    )
-    random = np.random.default_rng(transposed)
-    a, b = random.integers(-3, 4, (24, 40)).astype(np.float16), random.integers(-3, 4, (16, 16)).astype(np.float16)
-    c = np.full((16, 24), -1, np.float32)
-    left, right = (
-        x.astype(np.float32).T if flag else x.astype(np.float32)
-        for x, flag in ((a[2:18, 3:19], flags[0]), (b, flags[1]))
-    )
-    product = left @ right + np.float32(0.5)
-    expected = c.copy()
-    expected[:, 1:17] = product.T if flags[2] else product
-    with running_on(chip, source) as library:
-        library.kernels.k[1, 64](a, b, c)
-    np.testing.assert_array_equal(c, expected)
+    left, right, stored = (transposed & bit for bit in (1, 2, 4))
+    words = (BY_COLUMNS if flag else "" for flag in (left, right, stored))
+    aligned = chip == "sm_80"
+    a, b, c = _multiplied(chip, _source(*words, aligned=aligned), aligned)
+    product = (a.T if left else a) @ (b.T if right else b)
+    np.testing.assert_array_equal(c, product.T if stored else product)
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx1100", "sm_80"])
+def test_a_sum_of_matrices_by_columns(chip: str) -> None:
+    """The product of what a loop carries does not say how it was loaded."""
+    a, b, c = _multiplied(chip, _of_a_sum(BY_COLUMNS, BY_COLUMNS), aligned=True)
+    np.testing.assert_array_equal(c, a @ (2 * b.T))
+
+
+@pytest.mark.parametrize("target", ["nvvm:sm_90", "rocdl:gfx942", "host"])
+def test_products_that_say_another_layout(target: str) -> None:
+    """PTX leaves the result undefined, and the assembler takes it; other targets would ignore what is said."""
+    wrong = _of_a_sum("", "", " {b_transpose}")
+    with pytest.raises(CompileError, match="the matrix b is loaded without `transpose`, and its product is") as caught:
+        emit(wrong, "lowered", [target])
+    assert "{b_transpose}" in wrong.splitlines()[caught.value.diagnostics[0].line - 1]
+    assert emit(_of_a_sum(BY_COLUMNS, BY_COLUMNS, " {b_transpose}"), "lowered", [target])
+
+
+@pytest.mark.parametrize("chip", ["host", "gfx942"])
+def test_a_matrix_of_two_that_are_loaded_differently(chip: str) -> None:
+    """Threads of NVIDIA's have other elements of each; elsewhere it is a sum like any other."""
+    mixed = _of_a_sum("", BY_COLUMNS)
+    with pytest.raises(CompileError, match="made of some that are loaded with `transpose` and some that are not"):
+        emit(mixed, "lowered", ["nvvm:sm_90"])
+    a, b, c = _multiplied(chip, mixed, aligned=True)
+    np.testing.assert_array_equal(c, a @ (b + b.T))
 
 
 FLOW = """

@@ -251,31 +251,6 @@ def test_memory_that_is_not_there(size: int) -> None:
     assert library.f(3) == 1
 
 
-@pytest.mark.parametrize(("loads", "says"), [(", transpose", ""), ("", "{b_transpose}")])
-@pytest.mark.parametrize("between", [False, True])
-def test_products_of_fragments_in_another_layout(loads: str, says: str, between: bool) -> None:
-    """PTX leaves the result undefined, and the assembler takes it."""
-    a, b, c = (f'!gpu.mma_matrix<16x16xf16, "{name}Op">' for name in "ABC")
-    doubled = f"%q = gpu.subgroup_mma_elementwise addf %b, %b : ({b}, {b}) -> {b}"
-    body = f"""
-    %c0 = arith.constant 0 : index
-    %a = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> {a}
-    %b = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index{loads}}} : memref<16x16xf16> -> {b}
-    %c = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf16> -> {c}
-    {doubled if between else ""}
-    %d = gpu.subgroup_mma_compute %a, {"%q" if between else "%b"}, %c {says} : {a}, {b} -> {c}
-    gpu.subgroup_mma_store_matrix %d, %x[%c0, %c0] {{leadDimension = 16 : index}} : {c}, memref<16x16xf16>
-    gpu.return"""
-    source = kernel("%x: memref<16x16xf16>").replace("    gpu.return", body)
-    with pytest.raises(
-        CompileError, match=r"the matrix b is loaded with(out)? `transpose`, and its product is"
-    ) as caught:
-        emit(source, "lowered", ["nvvm:sm_90"])
-    assert caught.value.diagnostics[0].line == 9
-    right = source.replace(loads, "") if loads else source.replace(says, "")
-    assert emit(right, "isa", ["nvvm:sm_90"])
-
-
 @pytest.mark.parametrize(
     ("kind", "to", "operation", "message"),
     [

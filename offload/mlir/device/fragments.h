@@ -5,6 +5,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
+#include <optional>
 #include <string>
 
 namespace offload {
@@ -62,5 +63,12 @@ bool haveFragment(mlir::gpu::MMAMatrixType type);
 
 /// Whether NVIDIA's instructions have such a product: what programs for all targets are made of.
 bool isKnownProduct(mlir::gpu::SubgroupMmaComputeOp op);
+
+/// fragment_layouts.cpp: why matrices cannot be multiplied as they were loaded, as a sentence with what to
+/// do; nothing where they can. Where threads hold the same elements of each, the loads of one matrix may
+/// differ.
+std::optional<std::string> whyNotLayouts(mlir::gpu::SubgroupMmaComputeOp op, bool loadsMayDiffer);
+/// Tells each product how its matrices were loaded.
+void settleLayouts(mlir::gpu::GPUModuleOp module);
 
 } // namespace offload

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/fragments.h"
 #include "device/prepare_device.h"
 
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -244,6 +245,7 @@ LogicalResult checkElementwise(gpu::SubgroupMmaElementwiseOp op) {
 }
 
 LogicalResult lowerFragments(gpu::GPUModuleOp module) {
+  settleLayouts(module); // by operations that are lowered here
   WalkResult result = module.walk([](Operation *op) -> WalkResult {
     if (auto each = dyn_cast<gpu::SubgroupMmaElementwiseOp>(op))
       return lower(each);

@@ -8,6 +8,7 @@
 
 #include "device/vendor_rules.h"
 #include "device/amd_rules.h"
+#include "device/fragments.h"
 #include "names.h"
 
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
@@ -148,31 +149,6 @@ int mmaChip(Operation *op) {
   return 0;
 }
 
-/// Is a fragment, as far as its operations show, one that was loaded by columns? Constants have any layout.
-std::optional<bool> isLoadedTransposed(Value fragment) {
-  if (auto load = fragment.getDefiningOp<gpu::SubgroupMmaLoadMatrixOp>())
-    return load.getTranspose().value_or(false);
-  if (auto each = fragment.getDefiningOp<gpu::SubgroupMmaElementwiseOp>())
-    for (Value operand : each.getArgs())
-      if (std::optional<bool> found = isLoadedTransposed(operand))
-        return found;
-  return std::nullopt;
-}
-
-/// PTX leaves a product undefined whose fragments were loaded in another layout than it says.
-std::optional<std::string> whyNotLayouts(gpu::SubgroupMmaComputeOp op) {
-  const std::tuple<StringRef, Value, bool> operands[] = {
-      {"a", op.getOpA(), op.getATranspose().value_or(false)},
-      {"b", op.getOpB(), op.getBTranspose().value_or(false)}};
-  for (auto [name, fragment, says] : operands)
-    if (std::optional<bool> loaded = isLoadedTransposed(fragment); loaded && *loaded != says)
-      return ("the matrix " + name + " is loaded with" + (*loaded ? "" : "out") +
-              " `transpose`, and its product is with" + (says ? "" : "out") + " `" + name +
-              "_transpose`: give both or none")
-          .str();
-  return std::nullopt;
-}
-
 /// CUDA 13's number of a chip.
 int renamed(int number) { return number == 101 ? 110 : number; }
 
@@ -201,9 +177,6 @@ std::optional<std::string> whyNotNvidia(Operation *op, const ChipName &where) {
     }
     return needsChip(name, llvm::join(chips, " or "), where);
   }
-  if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op))
-    if (auto why = whyNotLayouts(product))
-      return why;
   if (int wanted = mmaChip(op); wanted > number)
     return needsChip(name, "sm_" + Twine(wanted) + " or later for this shape and type", where);
   for (const MinimalChip &rule : kNvidia) {
@@ -453,6 +426,9 @@ std::optional<std::string> whyNotFor(Operation *op, const ChipName &where) {
   const Owner *owner = find(op->getName().getDialectNamespace());
   if (owner && owner->target != where.target)
     return foreign("'" + op->getName().getStringRef() + "' is an operation", *owner, where);
+  if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op))
+    if (auto why = whyNotLayouts(product, where.target != "nvvm"))
+      return why;
   if (where.target == "nvvm")
     return whyNotNvidia(op, where);
   if (where.target == "rocdl")
