@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from randomized import tensor_parts, tensor_steps
+from randomized import tensor_parts, tensor_steps, tensor_updates
 from randomized.tensors import Compute, Environment, Function, Value
 
 ELEMENTS = (tensor_steps.elementwise, tensor_steps.elementwise, tensor_steps.reduction, tensor_steps.arithmetic)
@@ -15,6 +15,7 @@ PARTS = (
     tensor_steps.transpose, tensor_parts.slice_of, tensor_parts.insert, tensor_parts.pad, tensor_parts.concat,
     tensor_parts.gather, tensor_parts.reshape,
 )  # fmt: skip
+UPDATES = (tensor_updates.constant, tensor_updates.filled, tensor_updates.change, tensor_updates.change_part)
 
 
 def generate(seed: int, fewest: int = 3, most: int = 9) -> Function:
@@ -34,7 +35,7 @@ def generate(seed: int, fewest: int = 3, most: int = 9) -> Function:
 
 def add(function: Function, depth: int) -> None:
     """One step more, of any kind that the values are fit for."""
-    kinds = [*ELEMENTS, *ELEMENTS, *PARTS, tensor_steps.product, *FLOW[depth]]
+    kinds = [*ELEMENTS, *ELEMENTS, *PARTS, *UPDATES, tensor_steps.product, *FLOW[depth]]
     while not function.random.choice(kinds)(function, depth):
         pass
 
@@ -104,6 +105,55 @@ def loop(function: Function, depth: int) -> bool:
 
     function.steps.append(run)
     function.values += [Value(f"{group}#{i}", value.shape, value.known) for i, value in enumerate(starts)]
+    return True
+
+
+def repeat(function: Function, depth: int) -> bool:
+    """scf.while, which changes a value until it has counted far enough: maybe before it asks, maybe behind."""
+    start = function.pick()
+    if start is None:
+        return False
+    element, count = function.element, function.random.choice([0, 1, 2, 3])
+    zero, one, end = (function.constant(number) for number in (0, 1, count))
+    before, after = (Value(function.fresh(), start.shape, start.known) for _ in range(2))
+    group, kind = function.fresh(), start.type(element)
+    counters, condition, next_one = [function.fresh() for _ in range(2)], function.fresh(), function.fresh()
+    function.write(
+        f"%{group}:2 = scf.while (%{before.name} = %{start.name}, %{counters[0]} = %{zero}) "
+        f": ({kind}, index) -> ({kind}, index) {{"
+    )
+    changes_first = function.random.random() < 0.4
+    with _inside(function) as asked:
+        function.values.append(before)
+        passed = _leave(function, before, depth) if changes_first else before
+        function.write(
+            f"%{condition} = arith.cmpi ult, %{counters[0]}, %{end} : index",
+            f"scf.condition(%{condition}) %{passed.name}, %{counters[0]} : {kind}, index",
+        )
+    function.write("} do {", f"^bb0(%{after.name}: {kind}, %{counters[1]}: index):")
+    with _inside(function) as done:
+        function.values.append(after)
+        yielded = _leave(function, after, depth)
+        function.write(
+            f"%{next_one} = arith.addi %{counters[1]}, %{one} : index",
+            f"scf.yield %{yielded.name}, %{next_one} : {kind}, index",
+        )
+    function.write("}")
+
+    def run(env: Environment) -> None:
+        array = env[start.name]
+        for i in range(count + 1):
+            env[before.name] = array
+            _run(asked, env)
+            array = env[passed.name]
+            if i < count:
+                env[after.name] = array
+                _run(done, env)
+                array = env[yielded.name]
+        env[f"{group}#0"] = array
+
+    function.steps.append(run)
+    function.values.append(Value(f"{group}#0", start.shape, start.known))
     return True
 
 
@@ -225,5 +275,5 @@ def call(function: Function, depth: int) -> bool:
     return True
 
 
-FLOW = ((loop, branch, rows, rows, call), (loop, branch, call), ())
+FLOW = ((loop, repeat, branch, rows, rows, call), (loop, repeat, branch, call), ())
 """By depth: threads have loops, branches and calls inside."""

@@ -29,7 +29,7 @@ def _value(function: Function, number: int) -> str:
     return function.constant(number)
 
 
-def _part(function: Function, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:
+def part_of(function: Function, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:
     """Offsets, sizes and strides of a part of that shape."""
     offsets, sizes, strides = [], [], []
     for size in shape:
@@ -42,11 +42,11 @@ def _part(function: Function, shape: tuple[int, ...]) -> tuple[list[int], list[i
     return offsets, sizes, strides
 
 
-def _places(offsets: list[int], sizes: list[int], strides: list[int]) -> tuple[slice, ...]:
+def places_of(offsets: list[int], sizes: list[int], strides: list[int]) -> tuple[slice, ...]:
     return tuple(slice(o, o + n * s, s) if n else slice(0, 0) for o, n, s in zip(offsets, sizes, strides, strict=True))
 
 
-def _spelled(function: Function, *parts: list[int]) -> tuple[str, list[bool]]:
+def in_words(function: Function, *parts: list[int]) -> tuple[str, list[bool]]:
     """``[offsets] [sizes] [strides]``, and which sizes the type of the part knows."""
     words, known = [], []
     for numbers in parts:
@@ -60,13 +60,13 @@ def slice_of(function: Function, depth: int) -> bool:
     base = function.pick(has_parts)
     if base is None:
         return False
-    part = _part(function, base.shape)
-    words, known = _spelled(function, *part)
+    part = part_of(function, base.shape)
+    words, known = in_words(function, *part)
     made = Value(function.fresh(), tuple(part[1]), tuple(known))
     element = function.element
     kinds = f"{base.type(element)} to {made.type(element)}"
     function.write(f"%{made.name} = tensor.extract_slice %{base.name}{words} : {kinds}")
-    keep(function, made, lambda env: env[base.name][_places(*part)].copy())
+    keep(function, made, lambda env: env[base.name][places_of(*part)].copy())
     return True
 
 
@@ -76,7 +76,7 @@ def insert(function: Function, depth: int) -> bool:
     if base is None:
         return False
     element = function.element
-    part = _part(function, base.shape)
+    part = part_of(function, base.shape)
     source = function.pick(lambda value: value.shape == tuple(part[1]))
     if source is None:
         return _insert_element(function, base)
@@ -90,7 +90,7 @@ def insert(function: Function, depth: int) -> bool:
 
     def run(env: Environment) -> Array:
         array = env[base.name].copy()
-        array[_places(*part)] = env[source.name]
+        array[places_of(*part)] = env[source.name]
         return array
 
     keep(function, made, run)
