@@ -15,6 +15,7 @@ from offload.paths import named, output_named
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from offload.compiler.programs import Module
     from offload.compiler.request import BuildRequest, Source
     from offload.runtime import Library
     from offload.runtime.backends import Backend
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     from offload.targets import Target
 
     PathLike = str | os.PathLike[str]
+    Program = PathLike | Module
     Targets = str | Target | Iterable[str | Target] | None
 
 Item = TypeVar("Item")
 
 
 def build(
-    sources: PathLike | Sequence[PathLike],
+    sources: Program | Sequence[Program],
     output: PathLike,
     *,
     targets: Targets = (),
@@ -46,8 +48,8 @@ def build(
     executor: Executor | str | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Builds MLIR files (text or bytecode) into one shared library and returns its path. Several are one program: what
-    one declares, another may define, and kernels of one are launched by others.
+    """Builds MLIR files (text or bytecode), or modules of MLIR's Python bindings, into one shared library and returns
+    its path. Several are one program: what one declares, another may define, and kernels of one are launched by others.
 
     ``targets`` are spellings such as ``"nvvm:sm_90"`` (default, and for a list of none: OFFLOAD_TARGETS, else the CPU);
     ``opt`` is the level of the host code, 0 to 3; ``link`` are bitcode files for the device, ``objects`` object files
@@ -70,11 +72,12 @@ def build(
     when it is done.
     Raises CompileError, ToolkitError, LinkError, OffloadError.
     """
+    from offload.compiler import programs
     from offload.compiler.output import check_output, write_atomically
 
     target_path = output_named(output)
     request = make_request(
-        _sources(sources),
+        programs.sources(sources),
         targets,
         opt=opt,
         link=link,
@@ -138,7 +141,7 @@ def _check_arguments(number: int, arguments: object) -> None:
 
 
 def compile(
-    source: PathLike | bytes,
+    source: Program | bytes,
     *,
     targets: Targets = (),
     opt: int = 3,
@@ -155,15 +158,16 @@ def compile(
     """Builds a program, or finds it in the cache, and loads it.
 
     ``source`` is the path of an MLIR file or a program: its text (a string with a line break, or with a brace where
-    it names no file), or its bytes, text or bytecode. The arguments and errors are those of :func:`build` and
-    :func:`load`; ``name`` is what diagnostics call the program.
+    it names no file), its bytes, text or bytecode, or a module of MLIR's Python bindings, any project's. The arguments
+    and errors are those of :func:`build` and :func:`load`; ``name`` is what diagnostics call the program.
     """
+    from offload.compiler import programs
     from offload.compiler.cache import library_file
     from offload.compiler.places import through
     from offload.executors import opened
 
     request = make_request(
-        [_source(source, name)],
+        [programs.source(source, name)],
         targets,
         opt=opt,
         link=link,
@@ -337,44 +341,3 @@ def _paths(what: str, paths: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
         return tuple(map(named, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
     except TypeError:
         raise OffloadError(f"{what} is a path or a list of paths, not {paths!r}") from None
-
-
-def _sources(sources: PathLike | Sequence[PathLike]) -> list[Source]:
-    from offload.compiler.request import Source
-
-    if isinstance(sources, (str, bytes, os.PathLike)):  # bytes are none, and are told as what they are
-        sources = [sources]
-    given = _listed("sources is a path or a list of paths", sources)
-    if any(isinstance(source, str) and _is_text(source) for source in given):
-        raise OffloadError("sources are paths of files, and this is the text of a program, which offload.compile takes")
-    return [Source.read(path) for path in _paths("sources", given)]
-
-
-def _is_text(source: str) -> bool:
-    """Whether it is a program and no path of one, in which there may be braces, too."""
-    return "\n" in source or ("{" in source and not os.path.exists(source))  # noqa: PTH110 -- of any text, and never raises
-
-
-def _source(source: PathLike | bytes, name: str | None) -> Source:
-    from offload.compiler.request import Source
-
-    if not isinstance(source, (str, bytes, os.PathLike)):
-        raise TypeError(
-            f"source is the path of one MLIR file or the text of a program, not {type(source).__name__}; offload.build "
-            "takes several files, and str() of a module of MLIR's Python bindings is its text"
-        )
-    if not isinstance(name, str | None):
-        raise TypeError(f"name is what diagnostics call the program, a str, not {type(name).__name__}")
-    if isinstance(source, (str, bytes)) and not source:
-        raise OffloadError("source is empty: it is the path of one MLIR file or the text of a program")
-    if isinstance(source, bytes):
-        return Source(name or "<bytes>", source)
-    if isinstance(source, str) and _is_text(source):
-        try:
-            return Source(name or "<string>", source.encode())
-        except UnicodeEncodeError as error:
-            raise OffloadError(
-                f"source is no text: {error.object[error.start]!r} at its character {error.start}"
-            ) from None
-    read = Source.read(Path(source))
-    return Source(name, read.data) if name else read

@@ -119,12 +119,22 @@ def failures(sources: Sequence[Source], doing: str) -> Iterator[None]:
 def _of_bytecode(found: Sequence[Diagnostic], sources: Sequence[Source]) -> list[Diagnostic]:
     """What to do where MLIR's reader of bytecode speaks of offsets and indices, at no line."""
     broken = {item.file for item in found if item.severity == "error" and item.line <= 0 and item.message[:1] != "'"}
-    said = "this is bytecode that is cut or damaged, or not of MLIR 22: write it again (mlir-opt --emit-bytecode)"
     return [
-        Diagnostic(source.name, 0, 0, "note", said)
+        Diagnostic(source.name, 0, 0, "note", _why_unread(source.data))
         for source in sources
         if source.name in broken and source.data.startswith(_BYTECODE)
     ]
+
+
+def _why_unread(bytecode: bytes) -> str:
+    # Behind the magic number are the version of the format, one byte up to 127, and who wrote it.
+    writer = bytecode[5:].partition(b"\0")[0][:40].decode(errors="replace")
+    if re.match(r"MLIR\d", writer) and not writer.startswith(f"MLIR{native().llvm_version.partition('.')[0]}."):
+        return (
+            f"{writer} has written this bytecode, of which MLIR {native().llvm_version} does not read all: give the "
+            "program as text, which changes less"
+        )
+    return "this is bytecode that is cut or damaged, or not of MLIR 22: write it again (mlir-opt --emit-bytecode)"
 
 
 _BYTECODE = b"ML\xefR"

@@ -103,7 +103,9 @@ def test_a_program_in_place_of_a_path(tmp_path: Path) -> None:
     for sources in (text, [text], [OPTIONS, text]):
         with pytest.raises(OffloadError, match=said):
             offload.build(sources, tmp_path / "x.so")
-    with pytest.raises(OffloadError, match=r"^sources is a path or a list of paths, not \[b'func.func @f"):
+    with pytest.raises(
+        OffloadError, match=r"^sources is a path, a module of MLIR's Python bindings, or a list of such, not \[b'func"
+    ):
         offload.build(text.encode(), tmp_path / "x.so")  # type: ignore[arg-type]
     with pytest.raises(OffloadError, match=r"^source is no text: '\\udc80' at its character 3$"):
         offload.compile("// \udc80\nfunc.func @f() { return }\n")
@@ -127,6 +129,6 @@ def test_one_of_many_builds_is_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sources", [None, 5, [5]])
 def test_sources_that_are_none(sources: object, tmp_path: Path) -> None:
-    message = f"sources is a path or a list of paths, not {sources!r}"
+    message = f"sources is a path, a module of MLIR's Python bindings, or a list of such, not {sources!r}"
     with pytest.raises(OffloadError, match=f"^{re.escape(message)}$"):
         offload.build(sources, tmp_path / "x.so")  # type: ignore[arg-type]

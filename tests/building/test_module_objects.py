@@ -1,0 +1,93 @@
+"""Modules of MLIR's Python bindings as programs, from a class that stands for any project's copy of these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import offload
+from offload.errors import CompileError
+
+PLACED = """\
+#loc = loc("made.py":7:3)
+#loc1 = loc("x"(#loc))
+module {
+  func.func @doubled(%arg0: memref<?xf32> loc("x"(#loc))) {
+    %c0 = arith.constant 0 : index loc(#loc)
+    %c1 = arith.constant 1 : index loc(#loc)
+    %0 = memref.dim %arg0, %c0 : memref<?xf32> loc(#loc)
+    scf.parallel (%i) = (%c0) to (%0) step (%c1) {
+      %1 = memref.load %arg0[%i] : memref<?xf32> loc(#loc)
+      %2 = arith.addf %1, %1 : f32 loc(#loc)
+      memref.store %2, %arg0[%i] : memref<?xf32> loc(#loc)
+      scf.reduce loc(#loc)
+    } loc(#loc)
+    return loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+"""
+UNPLACED = """\
+#loc = loc(unknown)
+"builtin.module"() ({
+  "func.func"() <{function_type = (f32, memref<4xf32>) -> (), sym_name = "k"}> ({
+  ^bb0(%arg0: f32 loc(unknown), %arg1: memref<4xf32> loc(unknown)):
+    %0 = "arith.constant"() <{value = 1 : index}> : () -> index loc(#loc)
+    "memref.store"(%arg0, %arg1, %0, %0) : (f32, memref<4xf32>, index, index) -> () loc(#loc)
+    "func.return"() : () -> () loc(#loc)
+  }) : () -> () loc(#loc)
+}) : () -> () loc(#loc)
+"""
+
+
+class Printed:
+    """What a project's bindings show of a module."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @property
+    def operation(self) -> SimpleNamespace:
+        return SimpleNamespace(get_asm=self._get_asm)
+
+    def _get_asm(self, enable_debug_info: bool = False) -> str:
+        assert enable_debug_info
+        return self._text
+
+
+def test_modules_are_programs(tmp_path: Path) -> None:
+    x = np.arange(5, dtype=np.float32)
+    offload.compile(Printed(PLACED), targets=["host"]).doubled(x)
+    np.testing.assert_array_equal(x, 2 * np.arange(5, dtype=np.float32))
+    caller = tmp_path / "caller.mlir"
+    caller.write_text("""
+func.func private @doubled(memref<?xf32>)
+func.func @twice(%x: memref<?xf32>) {
+  call @doubled(%x) : (memref<?xf32>) -> ()
+  call @doubled(%x) : (memref<?xf32>) -> ()
+  return
+}""")
+    for sources in ([caller, Printed(PLACED)], [Printed(caller.read_text()), Printed(PLACED)]):
+        built = offload.build(sources, tmp_path / "both.so", targets=["host"])
+        x = np.arange(5, dtype=np.float32)
+        offload.load(built).twice(x)
+        np.testing.assert_array_equal(x, 4 * np.arange(5, dtype=np.float32))
+    offload.load(offload.build(Printed(PLACED), tmp_path / "one.so", targets=["host"])).doubled(x)
+
+
+def test_places_are_those_of_the_program_that_made_it() -> None:
+    with pytest.raises(CompileError, match="incorrect number of indices") as caught:
+        offload.compile(Printed(PLACED.replace("memref.load %arg0[%i]", "memref.load %arg0[%i, %i]")))
+    assert (caught.value.diagnostics[0].file, caught.value.diagnostics[0].line) == ("made.py", 7)
+
+
+def test_what_has_no_place_is_told_at_its_line_of_the_text() -> None:
+    with pytest.raises(CompileError, match="store index operand count") as caught:
+        offload.compile(Printed(UNPLACED))
+    diagnostic = caught.value.diagnostics[0]
+    assert (diagnostic.file, diagnostic.line, diagnostic.column) == ("<module>", 6, 5)
+    with pytest.raises(CompileError) as caught:
+        offload.compile(Printed(UNPLACED), name="made")
+    assert caught.value.diagnostics[0].file == "made"
