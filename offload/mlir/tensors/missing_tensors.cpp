@@ -14,7 +14,9 @@
 //  * arith.select of one of two tensors that may have different sizes is a branch: on elements, it would go
 //    through both as far as the first one is long;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
-//    bytes.
+//    bytes;
+//  * a bufferization.to_tensor that does not say `restrict` is a copy, which shows the memory as it is there,
+//    whatever is stored later; none is made of memory that nobody touches any more.
 //
 // What MLIR has no such form for stays, and is an error of bufferization.
 //
@@ -26,9 +28,12 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -236,14 +241,45 @@ void writePack(linalg::PackOp op, IRRewriter &b) {
   b.replaceOp(op, made.getResult(0));
 }
 
+/// Is this the last that is done with memory of the block's own?
+bool isLastUse(bufferization::ToTensorOp op) {
+  Value memory = op.getBuffer();
+  return isa_and_nonnull<memref::AllocOp>(memory.getDefiningOp()) &&
+         memory.getParentBlock() == op->getBlock() && llvm::all_of(memory.getUsers(), [&](Operation *user) {
+           Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+           return here == op ||
+                  (here->isBeforeInBlock(op) &&
+                   llvm::none_of(user->getResultTypes(),
+                                 [](Type type) {
+                                   return isa<BaseMemRefType, TensorType, LLVM::LLVMPointerType>(type);
+                                 }) &&
+                   !isa<memref::ExtractAlignedPointerAsIndexOp>(user));
+         });
+}
+
+void restrict(bufferization::ToTensorOp op, RewriterBase &b) {
+  auto type = dyn_cast<MemRefType>(op.getBuffer().getType());
+  if (!type)
+    return;
+  if (!isLastUse(op)) {
+    auto plain = MemRefType::get(type.getShape(), type.getElementType(), AffineMap(), type.getMemorySpace());
+    Value copy = bufferization::CloneOp::create(b, op.getLoc(), plain, op.getBuffer());
+    b.modifyOpInPlace(op, [&] { op.getBufferMutable().assign(copy); });
+  }
+  b.modifyOpInPlace(op, [&] {
+    op.setRestrict(true);
+    op.setWritable(true);
+  });
+}
+
 struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MissingTensors)
 
   StringRef getArgument() const final { return "offload-missing-tensors"; }
   StringRef getDescription() const final { return "Write out operations on tensors that have no memory"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<affine::AffineDialect, arith::ArithDialect, linalg::LinalgDialect, scf::SCFDialect,
-                    tensor::TensorDialect>();
+    registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+                    linalg::LinalgDialect, scf::SCFDialect, tensor::TensorDialect>();
   }
 
   void runOnOperation() final {
@@ -265,6 +301,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         rewriter.replaceOpWithNewOp<arith::BitcastOp>(bits, bits.getType(), bits.getSource());
       else if (isa<tensor::BitcastOp, UnrealizedConversionCastOp>(op) && changesSign(op))
         writeSigns(op, rewriter);
+      else if (auto tensor = dyn_cast<bufferization::ToTensorOp>(op); tensor && !tensor.getRestrict())
+        restrict(tensor, rewriter);
       else if (auto choice = dyn_cast<arith::SelectOp>(op); choice && isOfTwoSizes(choice))
         writeBranch(choice, rewriter);
       else if (auto gather = dyn_cast<tensor::GatherOp>(op))
