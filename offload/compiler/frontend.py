@@ -39,6 +39,7 @@ BUFFERIZING = (
     "offload-missing-tensors",
     "lower-affine",
     "convert-elementwise-to-linalg",
+    "offload-fold-transposes",
     "offload-fuse-elementwise",
     "offload-constant-arguments",  # after what folds: %x - %x becomes a constant
     "offload-separate-tensors",

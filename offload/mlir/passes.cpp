@@ -49,6 +49,7 @@ void registerOffloadPasses() {
   registerSerialLinalgPass();
   registerShapeNestsPass();
   registerTileParallelPass();
+  registerFoldTransposesPass();
   registerFuseElementwisePass();
   registerTensorPasses();
   registerLibraryNamesPasses();

@@ -14,6 +14,7 @@ namespace offload {
 ///   offload-structure-tensors        writes branches of functions with tensors as regions
 ///   offload-missing-tensors          writes out operations on tensors that bufferization does not know
 ///   offload-constant-arguments       lets functions leave the tensors that they take as they are
+///   offload-fold-transposes          lets products of few rows read transposed matrices where they are
 ///   offload-fuse-elementwise         makes chains of operations on elements of tensors one operation
 ///   offload-separate-tensors         copies tensors that bufferization takes for two
 ///   offload-private-loops            lets loops of a thread hand tensors on in one place
@@ -132,6 +133,7 @@ void registerReduceParallelPass();
 void registerSerialLinalgPass();
 void registerShapeNestsPass();
 void registerTileParallelPass();
+void registerFoldTransposesPass();
 void registerFuseElementwisePass();
 void registerTensorPasses();
 void registerLibraryNamesPasses();
