@@ -43,12 +43,11 @@ class Store:
         return len(wanted)
 
     def _compile(self, program: Program) -> None:
+        from offload.compiler import programs
         from offload.compiler.cache import library
         from offload.compiler.output import write_atomically
 
-        request = offload.api.make_request(
-            [offload.api._source(program.text, None)], program.targets, **program.options
-        )
+        request = offload.api.make_request([programs.source(program.text, None)], program.targets, **program.options)
         try:
             data = library(request)
         except offload.OffloadError as error:
