@@ -127,6 +127,7 @@ class Target:
     instead: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # of an attribute for kernels: others, which say it as well
     suffixes: ClassVar[Mapping[str, str]] = {}  # of printed files, by format: {"isa": "s"}; else the format's name
     annotations: ClassVar[tuple[str, ...]] = ()  # attributes of a gpu.module that hold compiled code of the vendor's
+    library: ClassVar[tuple[str, ...]] = ()  # how names of functions of the vendor's own device library begin
     packages: ClassVar[tuple[str, ...]] = ()
     """Distributions of the vendor's whose devices, streams and tools are used where they are installed."""
 

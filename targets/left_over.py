@@ -19,12 +19,26 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target, lin
         called = f"{plain!r}" if plain == name else f"{plain!r}, which takes memrefs and so is to link as {name!r},"
         if library := code.library_of(name):
             why = f"{library} has it, but nothing called it when that was linked: name it behind the file that does"
+        elif owner := _owner(plain, target):
+            why = (
+                f"only the library of {owner} has it, not {target}: write an operation of math or arith, which every "
+                "target has, or link bitcode that defines it (--link)"
+            )
         else:
             why = f"nothing defines it for {target}: define it in this gpu.module, or link bitcode that has it (--link)"
         where = " here" if place[1] else " by code that is linked" if linked and not place[0] else ""  # no position
         said = f"{called} is {'used' if name in variables else 'called'}{where}, and {why}"
         errors.append(("error", said, *place, []))
     return errors
+
+
+def _owner(name: str, target: Target) -> str:
+    """The target whose own library has a function of this name; empty for nobody's and for the target's own."""
+    from offload.targets.registry import registry
+
+    if name.startswith(target.library):
+        return ""
+    return next((other for other, cls in registry().all().items() if name.startswith(cls.library)), "")
 
 
 def loading_errors(code: LLVMModule, names: Sequence[str], target: Target) -> list[tuple[Any, ...]]:

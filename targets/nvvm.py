@@ -80,6 +80,7 @@ class NvvmTarget(Target):
         "fatbin": "fatbin",
     }
     annotations: ClassVar[tuple[str, ...]] = ("nvvm.cubin",)
+    library: ClassVar[tuple[str, ...]] = ("__nv_",)
     packages: ClassVar[tuple[str, ...]] = ("cuda-core", "cuda-bindings", "nvidia-nvjitlink")
 
     @classmethod

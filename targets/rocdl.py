@@ -82,6 +82,7 @@ class RocdlTarget(Target):
     }  # fmt: skip
     suffixes: ClassVar[Mapping[str, str]] = {"bin": "hsaco", "isa": "s", "offload": "bc", "fatbin": "fatbin"}
     annotations: ClassVar[tuple[str, ...]] = ("rocdl.hsaco",)
+    library: ClassVar[tuple[str, ...]] = ("__ocml_", "__ockl_")
     packages: ClassVar[tuple[str, ...]] = ("hip-python", "rocm-bootstrap")
 
     @classmethod
