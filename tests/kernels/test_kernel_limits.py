@@ -196,6 +196,29 @@ def test_what_they_may_have(argument: str) -> None:
         assert emit(kernel(f"%x: {argument}"), "object", [target])
 
 
+@pytest.mark.parametrize(
+    ("argument", "what"),
+    [
+        ("vector<4xi1>", "pass i8 or a wider type"),
+        ("!llvm.struct<(i32, vector<4xi1>)>", "for its part vector<4xi1>: pass i8 or a wider type"),
+        ("!llvm.array<1 x vector<4xi4>>", "for its part vector<4xi4>: pass i8 or a wider type"),
+        ("!llvm.struct<()>", "which has no bytes: leave it out"),
+        ("!llvm.struct<(struct<()>, array<0 x i32>)>", "which has no bytes: leave it out"),
+    ],
+)
+@pytest.mark.parametrize("function", ["gpu.func", "llvm.func"])
+def test_arguments_that_ptx_has_not(argument: str, what: str, function: str) -> None:
+    """LLVM packs vectors of bits otherwise than its loads of them expect, and ends the process where nothing is to be
+    packed."""
+    attributes = "kernel" if function == "gpu.func" else "attributes {gpu.kernel}"
+    end = "gpu" if function == "gpu.func" else "llvm"
+    source = f"gpu.module @m {{\n  {function} @k(%x: {argument}) {attributes} {{ {end}.return }}\n}}"
+    with pytest.raises(CompileError, match=f"a kernel cannot have an argument of type .*{what}") as caught:
+        emit(source, "isa", ["nvvm:sm_90"])
+    assert caught.value.diagnostics[0].line == 2
+    assert emit(source, "isa", ["rocdl:gfx942"])
+
+
 @pytest.mark.parametrize("size", [-1, 2])
 def test_a_size_that_there_is_none_of(size: int) -> None:
     """mlir-opt 22 ends with a segmentation fault."""

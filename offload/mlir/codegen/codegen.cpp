@@ -537,6 +537,14 @@ static void showLines(llvm::Module &module) {
     }
 }
 
+/// Does a program bring debug information of its own of a kind that ptxas refuses in optimized code?
+static bool describesVariables(const llvm::Module &module) {
+  return llvm::any_of(module.debug_compile_units(), [](const DICompileUnit *unit) {
+    return unit->getEmissionKind() == DICompileUnit::FullDebug ||
+           unit->getEmissionKind() == DICompileUnit::LineTablesOnly;
+  });
+}
+
 std::string LLVMModule::generate(bool assembly, bool withLines) {
   SharedLock shared(optionsLock());
   reported->clear();
@@ -544,7 +552,8 @@ std::string LLVMModule::generate(bool assembly, bool withLines) {
   raw_svector_ostream stream(buffer);
   // Code generation changes the module: it works on a copy, so that another stage may still use this one.
   std::unique_ptr<llvm::Module> copy = CloneModule(*module);
-  if (withLines && positions.forMessagesAlone())
+  if ((withLines && positions.forMessagesAlone()) ||
+      (options.level > 0 && machine->getTargetTriple().isNVPTX() && describesVariables(*copy)))
     showLines(*copy);
   auto passes = std::make_unique<legacy::PassManager>();
   CodeGenFileType type = assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile;

@@ -36,6 +36,38 @@ static std::optional<std::string> whyNotAttribution(Type type, StringRef whose) 
          "of it";
 }
 
+/// Of no bytes: LLVM's code generator for PTX ends the process at such a parameter.
+static bool isEmpty(Type type) {
+  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
+    return array.getNumElements() == 0 || isEmpty(array.getElementType());
+  auto structure = dyn_cast<LLVM::LLVMStructType>(type);
+  return structure && !structure.isOpaque() && llvm::all_of(structure.getBody(), isEmpty);
+}
+
+/// What PTX cannot have of a parameter's type: it has whole bytes in powers of two, and LLVM packs vectors of
+/// smaller elements otherwise than its own loads of them expect. A number that is part of another type is in
+/// bytes of its own.
+static Type oddPart(Type type, bool isWhole = true) {
+  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
+    return oddPart(array.getElementType(), /*isWhole=*/false);
+  if (auto structure = dyn_cast<LLVM::LLVMStructType>(type)) {
+    if (!structure.isOpaque())
+      for (Type part : structure.getBody())
+        if (Type odd = oddPart(part, /*isWhole=*/false))
+          return odd;
+    return {};
+  }
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector && !isWhole)
+    return {};
+  Type element = vector ? vector.getElementType() : type;
+  if (!element.isIntOrFloat())
+    return {};
+  unsigned bits = element.getIntOrFloatBitWidth();
+  bool scalarBit = !vector && bits == 1;
+  return scalarBit || (bits >= 8 && llvm::isPowerOf2_32(bits)) ? Type() : type;
+}
+
 static std::optional<std::string> whyNotArgument(Type type, const ChipName &where) {
   if (auto memref = dyn_cast<BaseMemRefType>(type)) {
     bool ofBlock = isWorkgroup(memref.getMemorySpace());
@@ -51,20 +83,17 @@ static std::optional<std::string> whyNotArgument(Type type, const ChipName &wher
     return "a kernel's argument of type " + spelled(type) +
            " points to a descriptor in the host's memory, which the device cannot read: cast it to a memref "
            "with a rank before the launch";
-  // PTX has parameters of whole bytes in powers of two, and LLVM packs vectors of smaller elements otherwise
-  // than its own loads of them expect.
   if (where.target != "nvvm")
     return std::nullopt;
-  auto vector = dyn_cast<VectorType>(type);
-  Type element = vector ? vector.getElementType() : type;
-  if (!element.isIntOrFloat())
+  if (isEmpty(type))
+    return "a kernel cannot have an argument of type " + spelled(type) +
+           " on NVIDIA GPUs, which has no bytes: leave it out";
+  Type odd = oddPart(type);
+  if (!odd)
     return std::nullopt;
-  unsigned bits = element.getIntOrFloatBitWidth();
-  bool scalarBit = !vector && bits == 1;
-  if (scalarBit || (bits >= 8 && llvm::isPowerOf2_32(bits)))
-    return std::nullopt;
-  return "a kernel cannot have an argument of type " + spelled(type) +
-         " on NVIDIA GPUs: pass i8 or a wider type, or memory";
+  return "a kernel cannot have an argument of type " + spelled(type) + " on NVIDIA GPUs" +
+         (odd == type ? std::string() : ", for its part " + spelled(odd)) +
+         ": pass i8 or a wider type, or memory";
 }
 
 /// Address spaces by number: AMD's 7 to 9 hold descriptors of buffers, and PTX has none of 2, 8 and 9.
@@ -214,6 +243,11 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
     return why;
   if (auto why = whyNotOfThreads(op))
     return why;
+  if (auto kernel = dyn_cast<FunctionOpInterface>(op);
+      kernel && op->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
+    for (Type type : kernel.getArgumentTypes())
+      if (auto why = whyNotArgument(type, where))
+        return why;
   auto function = dyn_cast<gpu::GPUFuncOp>(op);
   if (!function)
     return std::nullopt;
@@ -225,10 +259,6 @@ std::optional<std::string> whyNotInKernels(Operation *op, const ChipName &where)
       return why;
   if (auto why = whyNotInClusters(function, where))
     return why;
-  if (function.isKernel())
-    for (Type type : function.getArgumentTypes())
-      if (auto why = whyNotArgument(type, where))
-        return why;
   return std::nullopt;
 }
 

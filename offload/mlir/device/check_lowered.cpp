@@ -137,6 +137,9 @@ bool refuseUnlowered(Operation *root, StringRef target) {
     return refused;
   UnrealizedConversionCastOp cast = casts.front();
   Operation *user = behind(cast);
+  // Of a function's argument, the place where it is used says more than where the function begins.
+  if (isa<FunctionOpInterface>(user))
+    user = cast;
   user->emitError("'") << user->getName() << "' has a value of type "
                        << (cast.getOperandTypes().empty() ? cast->getResultTypes()[0]
                                                           : cast.getOperandTypes()[0])

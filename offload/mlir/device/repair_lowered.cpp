@@ -26,6 +26,9 @@
 // What an author tells LLVM of a loop (`llvm.loop_annotation` on scf.for) ends up on its last branch, under
 // that name, and LLVM IR takes it from the branch's own attribute alone.
 //
+// Constants of several dimensions are arrays of arrays, and LLVM has an object for each row: the weights of
+// a network took it ten seconds. They become one array.
+//
 // A kernel with the name of a function of libm gets it back (see repair_math.cpp), and that function another
 // one: spmd.cpp renames it once the kernel's own code is gone.
 //
@@ -39,6 +42,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -212,6 +216,27 @@ LogicalResult giveNamesBack(gpu::GPUModuleOp module) {
   return success();
 }
 
+void flattenConstant(LLVM::GlobalOp global) {
+  auto value = dyn_cast_or_null<ElementsAttr>(global.getValueAttr());
+  if (!value || value.getShapedType().getRank() < 2 || value.isSplat())
+    return;
+  Type element = global.getType();
+  for (int64_t i = 0; i < value.getShapedType().getRank(); ++i) {
+    auto array = dyn_cast<LLVM::LLVMArrayType>(element);
+    if (!array)
+      return;
+    element = array.getElementType();
+  }
+  ShapedType flat = value.getShapedType().clone({value.getNumElements()});
+  if (auto dense = dyn_cast<DenseElementsAttr>(value))
+    global.setValueAttr(dense.reshape(flat));
+  else if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
+    global.setValueAttr(DenseResourceElementsAttr::get(flat, resource.getRawHandle()));
+  else
+    return;
+  global.setGlobalType(LLVM::LLVMArrayType::get(element, uint64_t(value.getNumElements())));
+}
+
 template <typename Branch> void takeAnnotation(Branch branch) {
   constexpr char kAnnotation[] = "llvm.loop_annotation";
   auto annotation = branch->template getAttrOfType<LLVM::LoopAnnotationAttr>(kAnnotation);
@@ -242,6 +267,7 @@ struct RepairLowered : public PassWrapper<RepairLowered, OperationPass<>> {
     getOperation()->walk(widenSize);
     getOperation()->walk(joinWidths);
     getOperation()->walk(takeBits);
+    getOperation()->walk(flattenConstant);
     getOperation()->walk(giveChanged);
     getOperation()->walk(shuffleOneType);
     getOperation()->walk(convertThroughWord<LLVM::FPToSIOp>);
