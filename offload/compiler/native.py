@@ -177,6 +177,11 @@ _PLAINER = (
         "unknown operation: its dialect is not one that MLIR 22 has; lower it to one that is, before offload sees it",
     ),
     (
+        r"op to_tensor ops without `restrict` are not supported by One-Shot Analysis",
+        "does not say that this is the only tensor of its memory, and more is done with that: where nothing writes to "
+        "it any more, write `restrict` behind its operand",
+    ),
+    (
         r"Dialect `(\S+)' not found for custom op '(\S+?)' ?",
         r"unknown operation '\2': MLIR 22 has no dialect '\1'; lower it to one that it has, before offload sees it",
     ),

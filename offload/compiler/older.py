@@ -63,6 +63,7 @@ STANDARD = {
 LOWERINGS = {
     "chlo": "stablehlo-opt --chlo-legalize-to-stablehlo --stablehlo-legalize-to-linalg",
     "stablehlo": "stablehlo-opt --stablehlo-legalize-to-linalg",
+    "tm_tensor": "torch-mlir-opt --pass-pipeline='builtin.module(func.func(tm-tensor-bufferize,tm-tensor-to-loops))'",
     "torch": "torch-mlir-opt --torch-backend-to-linalg-on-tensors-backend-pipeline",
 }
 """What makes linalg on tensors of dialects that are not MLIR's own; docs/frontends.md has ways that PyPI has."""

@@ -25,7 +25,7 @@ enum { STREAMS, EVENTS, MEMORY, MODULES, MARKS, KINDS }; /* marks: events with t
 struct object {
   int number;
   int device;
-  char name[64];
+  char name[512]; /* mangled ones are long */
   /* Kernels: */
   bool wide;   /* clusters larger than the portable size are allowed */
   int dynamic; /* atomic: the bytes of dynamic memory that are allowed; 0: nobody has said */

@@ -15,8 +15,8 @@
 //    through both as far as the first one is long;
 //  * what MLIR folds to a constant of unknown shape, as it does %x ^ %x, is filled: such a constant has no
 //    bytes;
-//  * a bufferization.to_tensor that does not say `restrict` is a copy, which shows the memory as it is there,
-//    whatever is stored later; none is made of memory that nobody touches any more.
+//  * a bufferization.to_tensor that does not say `restrict` gets it where that is so: where conversions to
+//    loops leave one, it stands in front of the stores.
 //
 // What MLIR has no such form for stays, and is an error of bufferization.
 //
@@ -30,7 +30,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -241,34 +240,22 @@ void writePack(linalg::PackOp op, IRRewriter &b) {
   b.replaceOp(op, made.getResult(0));
 }
 
-/// Is this the last that is done with memory of the block's own?
-bool isLastUse(bufferization::ToTensorOp op) {
+/// Is it the only tensor of an allocation, which nothing writes to any more where the tensor is first used?
+bool isAlone(bufferization::ToTensorOp op) {
   Value memory = op.getBuffer();
-  return isa_and_nonnull<memref::AllocOp>(memory.getDefiningOp()) &&
-         memory.getParentBlock() == op->getBlock() && llvm::all_of(memory.getUsers(), [&](Operation *user) {
-           Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
-           return here == op ||
-                  (here->isBeforeInBlock(op) &&
-                   llvm::none_of(user->getResultTypes(),
-                                 [](Type type) {
-                                   return isa<BaseMemRefType, TensorType, LLVM::LLVMPointerType>(type);
-                                 }) &&
-                   !isa<memref::ExtractAlignedPointerAsIndexOp>(user));
-         });
-}
-
-void restrict(bufferization::ToTensorOp op, RewriterBase &b) {
-  auto type = dyn_cast<MemRefType>(op.getBuffer().getType());
-  if (!type)
-    return;
-  if (!isLastUse(op)) {
-    auto plain = MemRefType::get(type.getShape(), type.getElementType(), AffineMap(), type.getMemorySpace());
-    Value copy = bufferization::CloneOp::create(b, op.getLoc(), plain, op.getBuffer());
-    b.modifyOpInPlace(op, [&] { op.getBufferMutable().assign(copy); });
-  }
-  b.modifyOpInPlace(op, [&] {
-    op.setRestrict(true);
-    op.setWritable(true);
+  Block *block = op->getBlock();
+  if (!isa_and_nonnull<memref::AllocOp>(memory.getDefiningOp()) || memory.getParentBlock() != block)
+    return false;
+  return llvm::all_of(memory.getUsers(), [&](Operation *user) {
+    if (user == op || isa<memref::LoadOp, memref::DimOp, memref::DeallocOp>(user))
+      return true;
+    bool isWrite = isa<memref::CopyOp, linalg::LinalgOp>(user) ||
+                   (isa<memref::StoreOp>(user) && cast<memref::StoreOp>(user).getMemRef() == memory);
+    Operation *writes = block->findAncestorOpInBlock(*user);
+    return isWrite && writes && llvm::all_of(op->getUsers(), [&](Operation *reader) {
+             Operation *reads = block->findAncestorOpInBlock(*reader);
+             return reads && writes->isBeforeInBlock(reads);
+           });
   });
 }
 
@@ -278,8 +265,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
   StringRef getArgument() const final { return "offload-missing-tensors"; }
   StringRef getDescription() const final { return "Write out operations on tensors that have no memory"; }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                    linalg::LinalgDialect, scf::SCFDialect, tensor::TensorDialect>();
+    registry.insert<affine::AffineDialect, arith::ArithDialect, linalg::LinalgDialect, scf::SCFDialect,
+                    tensor::TensorDialect>();
   }
 
   void runOnOperation() final {
@@ -301,8 +288,8 @@ struct MissingTensors : public PassWrapper<MissingTensors, OperationPass<ModuleO
         rewriter.replaceOpWithNewOp<arith::BitcastOp>(bits, bits.getType(), bits.getSource());
       else if (isa<tensor::BitcastOp, UnrealizedConversionCastOp>(op) && changesSign(op))
         writeSigns(op, rewriter);
-      else if (auto tensor = dyn_cast<bufferization::ToTensorOp>(op); tensor && !tensor.getRestrict())
-        restrict(tensor, rewriter);
+      else if (auto tensor = dyn_cast<bufferization::ToTensorOp>(op); tensor && isAlone(tensor))
+        tensor.setRestrict(true);
       else if (auto choice = dyn_cast<arith::SelectOp>(op); choice && isOfTwoSizes(choice))
         writeBranch(choice, rewriter);
       else if (auto gather = dyn_cast<tensor::GatherOp>(op))
