@@ -32,6 +32,9 @@ using namespace mlir;
 
 namespace offload {
 
+/// Of a message: those of a deep recursion say little more.
+static constexpr size_t kMostCallers = 8;
+
 std::shared_mutex &optionsLock() {
   static std::shared_mutex lock;
   return lock;
@@ -71,6 +74,25 @@ Diagnostic resolveLocation(Location loc) {
   return position;
 }
 
+/// Notes for the places that a position was called from, the next one first: who has made the program may
+/// have made it by functions of functions, and calls that were inlined are such, too.
+static void addCallers(Location loc, std::vector<Diagnostic> &notes) {
+  if (auto named = dyn_cast<NameLoc>(loc))
+    return addCallers(named.getChildLoc(), notes);
+  if (auto fused = dyn_cast<FusedLoc>(loc); fused && !fused.getLocations().empty())
+    return addCallers(fused.getLocations().front(), notes);
+  auto call = dyn_cast<CallSiteLoc>(loc);
+  if (!call)
+    return;
+  addCallers(call.getCallee(), notes);
+  Diagnostic caller = resolveLocation(call.getCaller());
+  caller.severity = "note";
+  caller.message = "called from here";
+  if (caller.line > 0 && notes.size() < kMostCallers)
+    notes.push_back(std::move(caller));
+  addCallers(call.getCaller(), notes);
+}
+
 static Diagnostic convert(const mlir::Diagnostic &diagnostic) {
   Diagnostic result = resolveLocation(diagnostic.getLocation());
   result.message = diagnostic.str();
@@ -88,6 +110,8 @@ static Diagnostic convert(const mlir::Diagnostic &diagnostic) {
     result.severity = "remark";
     break;
   }
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Note)
+    addCallers(diagnostic.getLocation(), result.notes);
   for (const mlir::Diagnostic &note : diagnostic.getNotes())
     result.notes.push_back(convert(note));
   return result;

@@ -83,6 +83,19 @@ def test_places_are_those_of_the_program_that_made_it() -> None:
     assert (caught.value.diagnostics[0].file, caught.value.diagnostics[0].line) == ("made.py", 7)
 
 
+def test_places_that_a_place_was_called_from() -> None:
+    """As bindings give them that look at Python's stack."""
+    calls = 'callsite("load"("made.py":7:3) at callsite("tile"("lib.py":5:1) at "main"("main.py":2:9)))'
+    wrong = PLACED.replace("memref.load %arg0[%i]", "memref.load %arg0[%i, %i]").replace('"made.py":7:3', calls)
+    with pytest.raises(CompileError) as caught:
+        offload.compile(Printed(wrong))
+    assert str(caught.value).splitlines()[:1] + str(caught.value).splitlines()[-2:] == [
+        "made.py:7:3: error: 'memref.load' op incorrect number of indices for load, expected 1 but got 2",
+        "lib.py:5:1: note: called from here",
+        "main.py:2:9: note: called from here",
+    ]
+
+
 def test_what_has_no_place_is_told_at_its_line_of_the_text() -> None:
     with pytest.raises(CompileError, match="store index operand count") as caught:
         offload.compile(Printed(UNPLACED))
