@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAD = """# Programs of JAX
 
 This page is written by `scripts/docs_jax.py` from `bench/results/jax_programs.json`, which
-`python bench/jax_programs.py --save` writes; all of its figures are of one run. [JAX, ONNX and PyTorch](frontends.md)
+`python bench/jax_programs.py --save` writes; all of its figures are of one run. [Other front ends](frontends.md)
 says how such functions get to `offload`, and `bench/frontends` has them.
 """
 NOT_MEASURED = "\nNothing was measured yet.\n"
