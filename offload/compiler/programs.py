@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -60,7 +61,7 @@ def sources(given: Any | Sequence[Any]) -> list[Source]:
     try:
         each: list[Any] = [given] if one else list(given)
     except TypeError:
-        raise OffloadError(f"{what}, not {given!r}") from None
+        raise OffloadError(f"{what}, not {reprlib.repr(given)}") from None
     found: list[Source] = []
     for item in each:
         if printed := _printer(item):
@@ -74,7 +75,7 @@ def sources(given: Any | Sequence[Any]) -> list[Source]:
         try:
             found.append(Source.read(named(item)))
         except TypeError:
-            raise OffloadError(f"{what}, not {each!r}") from None
+            raise OffloadError(f"{what}, not {reprlib.repr(each)}") from None
     return found
 
 
