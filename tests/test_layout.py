@@ -153,6 +153,7 @@ VENDOR_FILES = {
     "offload/mlir/device/lower_nvgpu.cpp",
     "offload/mlir/device/inline_constants.cpp", "offload/mlir/input/changed_values.cpp",  # operands of PTX
     "offload/mlir/device/prepare_fragments.cpp",  # the registers of fragments, which no other vendor has
+    "offload/mlir/device/library_calls.cpp",  # the names of both vendors' functions
     "offload/mlir/device/prepare_products.cpp",
     "offload/mlir/device/spread_fragments.cpp",  # whose matrix units multiply what
     "offload/mlir/device/fragment_products.cpp", "offload/mlir/device/choose_products.cpp",

@@ -376,9 +376,9 @@ def test_intrinsics_that_llvm_lacks(target: str) -> None:
 @pytest.mark.parametrize(
     ("target", "function", "owner"),
     [
-        ("host", "__nv_fmodf", "nvvm"),
-        ("rocdl:gfx942", "__nv_fmodf", "nvvm"),
-        ("nvvm:sm_90", "__ocml_fmod_f32", "rocdl"),
+        ("host", "__nv_hypotf", "nvvm"),
+        ("rocdl:gfx942", "__nv_hypotf", "nvvm"),
+        ("nvvm:sm_90", "__ocml_hypot_f32", "rocdl"),
     ],
 )
 def test_functions_of_another_vendors_library(target: str, function: str, owner: str) -> None:

@@ -58,4 +58,7 @@ void addPowerPatterns(mlir::RewritePatternSet &patterns, llvm::StringRef library
 /// Makes LLVM's intrinsics for functions of mathematics operations of the math and arith dialects.
 void intrinsicsToMath(mlir::Operation *root);
 
+/// Makes calls of functions of another library than the target's (nvvm, rocdl, libm) such operations, too.
+void libraryCallsToMath(mlir::Operation *root, llvm::StringRef library);
+
 } // namespace offload

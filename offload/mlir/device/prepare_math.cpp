@@ -467,6 +467,7 @@ struct PrepareMath : public PassWrapper<PrepareMath, OperationPass<>> {
       return signalPassFailure();
     if (nvidia || amd)
       intrinsicsToMath(getOperation());
+    libraryCallsToMath(getOperation(), library);
     RewritePatternSet patterns(context);
     patterns.add<Flatten>(context, PatternBenefit(3));
     patterns.add<ComputeInF32>(context, PatternBenefit(2));
