@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import on_host
+from compiling import emit, on_host
+from emulator.running import running_on
+
+from offload.errors import CompileError
 
 BODY = """
   {loop} {{
@@ -141,3 +144,67 @@ func.func @f(%n: index) -> i32 {
 
 def test_memory_that_is_passed_on_is_not_used_again() -> None:
     assert [on_host(PASSED_ON).f(n) for n in range(8)] == [1, 2, 3, 5, 8, 13, 21, 34]
+
+
+ALLOCATED = """
+gpu.module @m {{
+  gpu.func @k(%x: memref<?xf32>, %n: index) kernel {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %t = gpu.thread_id x
+    %zero = arith.constant 0.0 : f32
+    {outside}
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> f32 {{
+      {inside}
+      scf.for %j = %c0 to %c4 step %c1 {{
+        %v = memref.load %x[%t] : memref<?xf32>
+        memref.store %v, %b[%j] : memref<4xf32>
+      }}
+      %part = memref.subview %b[1] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1], offset: 1>>
+      %u = memref.load %part[%c1] : memref<2xf32, strided<[1], offset: 1>>
+      %more = arith.addf %s, %u : f32
+      {freed_inside}
+      scf.yield %more : f32
+    }}
+    {freed_outside}
+    memref.store %sum, %x[%t] : memref<?xf32>
+    gpu.return
+  }}
+}}
+"""
+MADE, FREED = "%b = memref.alloc() : memref<4xf32>", "memref.dealloc %b : memref<4xf32>"
+
+
+@pytest.mark.parametrize("target", ["host", "sm_90", "gfx942"])
+@pytest.mark.parametrize("place", ["inside", "outside"])
+def test_allocations_of_a_thread(target: str, place: str) -> None:
+    """Of a known size, they are its own memory: thousands of them take no more than one."""
+    texts = dict.fromkeys(("inside", "outside", "freed_inside", "freed_outside"), "")
+    source = ALLOCATED.format(**{**texts, place: MADE, f"freed_{place}": FREED})
+    x = np.arange(8, dtype=np.float32)
+    count = 50_000 if target == "host" else 5
+    with running_on(target, source) as library:
+        library.kernels.k[1, 8](x, count)
+    np.testing.assert_array_equal(x, count * np.arange(8))
+
+
+def test_an_allocation_that_is_passed_on_needs_an_allocator() -> None:
+    source = """
+    gpu.module @m {
+      gpu.func @k(%x: memref<4xf32>, %n: index) kernel {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %x) -> memref<4xf32> {
+          %b = memref.alloc() : memref<4xf32>
+          memref.copy %s, %b : memref<4xf32> to memref<4xf32>
+          scf.yield %b : memref<4xf32>
+        }
+        memref.copy %r, %x : memref<4xf32> to memref<4xf32>
+        gpu.return
+      }
+    }
+    """
+    with pytest.raises(CompileError, match="threads have no allocator") as caught:
+        emit(source, "lowered")
+    assert caught.value.diagnostics[0].line == 7

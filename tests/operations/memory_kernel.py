@@ -90,6 +90,10 @@ MEMORY = [
     moved("memref.alloca", "4 floats", [(V, floats(4)), (V, np.zeros(1, "f4"))],
            "%s = memref.alloca() : memref<4xf32>\n%v = memref.load %a[%two] : memref<?xf32>\nmemref.store %v, %s[%one] : memref<4xf32>\n"
            "%w = memref.load %s[%one] : memref<4xf32>\nmemref.store %w, %b[%z] : memref<?xf32>", lambda a, b: [a, [3]]),
+    moved("memref.alloc", "4 floats, and memref.dealloc", [(V, floats(4)), (V, np.zeros(1, "f4"))],
+           "%s = memref.alloc() : memref<4xf32>\n%v = memref.load %a[%two] : memref<?xf32>\nmemref.store %v, %s[%one] : memref<4xf32>\n"
+           "%w = memref.load %s[%one] : memref<4xf32>\nmemref.store %w, %b[%z] : memref<?xf32>\nmemref.dealloc %s : memref<4xf32>",
+           lambda a, b: [a, [3]]),
     moved("affine.apply", "map", [(V, floats(12)), (V, np.zeros(1, "f4"))],
            "%i = affine.apply affine_map<(d0, d1) -> (d0 * 4 + d1 mod 3)>(%two, %four)\n%v = memref.load %a[%i] : memref<?xf32>\n"
            "memref.store %v, %b[%z] : memref<?xf32>", lambda a, b: [a, [a[9]]]),
@@ -157,8 +161,9 @@ def _refused(op: str, form: str, body: str, reason: str) -> Case:
 
 
 REFUSED = [
-    _refused("memref.alloc", "kernel", "%v = memref.load %a[%z] : memref<?xf32>\n%s = memref.alloc() : memref<4xf32> // here\n"
-             "memref.store %v, %s[%one] : memref<4xf32>\n%w = memref.load %s[%two] : memref<4xf32>\n"
+    _refused("memref.alloc", "of a size that the thread knows", "%v = memref.load %a[%z] : memref<?xf32>\n"
+             "%n = gpu.thread_id x\n%s = memref.alloc(%n) : memref<?xf32> // here\n"
+             "memref.store %v, %s[%one] : memref<?xf32>\n%w = memref.load %s[%one] : memref<?xf32>\n"
              "memref.store %w, %a[%z] : memref<?xf32>", "in a kernel: threads have no allocator"),
     _refused("memref.alloc", "workgroup memory, in a loop", "scf.for %i = %z to %two step %one {\n"
              "%s = memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>> // here\n"

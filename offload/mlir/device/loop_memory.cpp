@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/prepare_device.h"
 #include "passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -21,14 +22,12 @@
 using namespace mlir;
 
 namespace offload {
-namespace {
 
-/// May somebody have it after the iteration: the next one, say, that it is passed on to?
-bool isPassedOn(memref::AllocaOp op) {
+bool isPassedOn(Value memory) {
   auto mayShow = [](Type type) {
     return isa<BaseMemRefType, LLVM::LLVMPointerType, LLVM::LLVMStructType>(type);
   };
-  SmallVector<Value> shown = {op};
+  SmallVector<Value> shown = {memory};
   llvm::SmallDenseSet<Value> seen;
   while (!shown.empty()) {
     Value value = shown.pop_back_val();
@@ -53,6 +52,8 @@ bool isPassedOn(memref::AllocaOp op) {
   }
   return false;
 }
+
+namespace {
 
 /// The function whose memory it may be; null where it is that, or lives longer than an iteration.
 FunctionOpInterface functionFor(memref::AllocaOp op) {

@@ -53,6 +53,10 @@ struct AtomicsOfTarget {
 /// repair_atomics.cpp: what they are in the LLVM dialect.
 void repairAtomics(mlir::Operation *root, const AtomicsOfTarget &target);
 
+/// loop_memory.cpp: may somebody have memory after the iteration that made it: the next one, say, that it is
+/// passed on to?
+bool isPassedOn(mlir::Value memory);
+
 /// uniformity.cpp: whether control flow makes sure that all threads of a block get to `op` as often as each
 /// other. False where it cannot tell.
 bool everyThreadReaches(mlir::Operation *op);

@@ -2,12 +2,14 @@
 //
 // memref operations in kernels. Copies become loops, because the usual lowering calls a library function that
 // exists on the host only. What a scope of allocas gives goes through memory, in host code too: its lowering
-// takes values of types that LLVM has, and no index. Refused are allocations, which need an allocator,
-// elements narrower than a byte, which NumPy, LLVM and each vector lowering place differently, and, in host
-// code too, vectors of elements that have gaps between them in memory.
+// takes values of types that LLVM has, and no index. An allocation of known size that ends where it was made
+// is a thread's own memory; refused are others, which need an allocator, elements narrower than a byte, which
+// NumPy, LLVM and each vector lowering place differently, and, in host code too, vectors of elements that
+// have gaps between them in memory.
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/prepare_device.h"
 #include "passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -151,6 +153,19 @@ void giveThroughMemory(memref::AllocaScopeOp op) {
   op.erase();
 }
 
+/// What compilers of functions for a thread leave, which take its memory from an allocator.
+void keepPrivate(memref::AllocOp op) {
+  MemRefType type = op.getType();
+  if (type.getMemorySpace() || !type.hasStaticShape() || !type.getLayout().isIdentity() || isPassedOn(op))
+    return;
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+    if (isa<memref::DeallocOp>(user))
+      user->erase();
+  OpBuilder b(op);
+  op.replaceAllUsesWith(memref::AllocaOp::create(b, op.getLoc(), type, op.getAlignmentAttr()).getResult());
+  op.erase();
+}
+
 struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrepareMemory)
 
@@ -176,6 +191,7 @@ struct PrepareMemory : public PassWrapper<PrepareMemory, OperationPass<>> {
   }
 
   LogicalResult prepareKernels() {
+    getOperation()->walk(keepPrivate);
     if (failed(checkAll(check)))
       return failure();
     SmallVector<memref::CopyOp> copies;
