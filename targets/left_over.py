@@ -21,8 +21,8 @@ def undefined_errors(code: LLVMModule, names: Sequence[str], target: Target, lin
             why = f"{library} has it, but nothing called it when that was linked: name it behind the file that does"
         elif owner := _owner(plain, target):
             why = (
-                f"only the library of {owner} has it, not {target}: write an operation of math or arith, which every "
-                "target has, or link bitcode that defines it (--link)"
+                f"it has a name of the library of {owner}, which {target} has not: write an operation of math or "
+                "arith, which every target has, or link bitcode that defines it (--link)"
             )
         else:
             why = f"nothing defines it for {target}: define it in this gpu.module, or link bitcode that has it (--link)"

@@ -128,8 +128,10 @@ def _of_bytecode(found: Sequence[Diagnostic], sources: Sequence[Source]) -> list
 
 def _why_unread(bytecode: bytes) -> str:
     # Behind the magic number are the version of the format, one byte up to 127, and who wrote it.
-    writer = bytecode[5:].partition(b"\0")[0][:40].decode(errors="replace")
-    if re.match(r"MLIR\d", writer) and not writer.startswith(f"MLIR{native().llvm_version.partition('.')[0]}."):
+    writer = bytecode[5:].partition(b"\0")[0][:40].decode("ascii", errors="ignore")
+    if re.fullmatch(r"MLIR\d[\w.+-]*", writer) and not writer.startswith(
+        f"MLIR{native().llvm_version.partition('.')[0]}."
+    ):
         return (
             f"{writer} has written this bytecode, of which MLIR {native().llvm_version} does not read all: give the "
             "program as text, which changes less"

@@ -43,12 +43,7 @@ def source(given: Any, name: str | None) -> Source:
     if isinstance(given, bytes):
         return Source(name or "<bytes>", given)
     if isinstance(given, str) and _is_text(given):
-        try:
-            return Source(name or "<string>", given.encode())
-        except UnicodeEncodeError as error:
-            raise OffloadError(
-                f"source is no text: {error.object[error.start]!r} at its character {error.start}"
-            ) from None
+        return Source(name or "<string>", _encoded(given))
     read = Source.read(Path(given))
     return Source(name, read.data) if name else read
 
@@ -95,6 +90,17 @@ def _text(printer: Callable[..., str]) -> bytes:
     not so. The locations are in it, as diagnostics and debuggers are to name the lines of the program that made the
     module; what has none is told at its line of the text."""
     text = printer(enable_debug_info=True)
+    if not isinstance(text, str):
+        raise TypeError(f"the module's get_asm() gives no text but {type(text).__name__}")
     unknown = re.findall(r"^#(loc\d*) = loc\(unknown\)$", text, re.MULTILINE)
     places = "|".join(["unknown", *(f"#{alias}" for alias in unknown)])
-    return re.sub(rf"(?<! =) loc\((?:{places})\)(?=[,): \n]|$)", "", text).encode()
+    # Behind an operation or an argument; what is in a text, in a list or has a name is something else.
+    placed = rf'"(?:[^"\\]|\\.)*"|(?<![=,]) loc\((?:{places})\)(?=[,): \n]|$)'
+    return _encoded(re.sub(placed, lambda found: found[0] if found[0].startswith('"') else "", text))
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise OffloadError(f"source is no text: {error.object[error.start]!r} at its character {error.start}") from None

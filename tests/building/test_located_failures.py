@@ -373,25 +373,6 @@ def test_intrinsics_that_llvm_lacks(target: str) -> None:
     assert found.message.startswith("'llvm.frobnicate' is called here, and nothing defines it for ")
 
 
-@pytest.mark.parametrize(
-    ("target", "function", "owner"),
-    [
-        ("host", "__nv_hypotf", "nvvm"),
-        ("rocdl:gfx942", "__nv_hypotf", "nvvm"),
-        ("nvvm:sm_90", "__ocml_hypot_f32", "rocdl"),
-    ],
-)
-def test_functions_of_another_vendors_library(target: str, function: str, owner: str) -> None:
-    declared = f"func.func private @{function}(f32, f32) -> f32"
-    text = f"""  %f = arith.sitofp %v : i32 to f32
-  %g = func.call @{function}(%f, %f) : (f32, f32) -> f32
-  %r = arith.fptosi %g : f32 to i32"""
-    found = refused(one(text, outside=declared), target)
-    assert (found.line, found.column) == (6, 8)
-    assert f"only the library of {owner} has it, not {target}" in found.message
-    assert "an operation of math" in found.message
-
-
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_functions_of_numbers_that_llvm_lacks(target: str) -> None:
     """It was taken for the first function of our own that LLVM has no intrinsic for, expm1."""

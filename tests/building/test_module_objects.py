@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import offload
+from offload.compiler import programs
 from offload.errors import CompileError
 
 PLACED = """\
@@ -104,3 +105,28 @@ def test_what_has_no_place_is_told_at_its_line_of_the_text() -> None:
     with pytest.raises(CompileError) as caught:
         offload.compile(Printed(UNPLACED), name="made")
     assert caught.value.diagnostics[0].file == "made"
+
+
+def test_text_that_looks_like_a_place_stays() -> None:
+    """In strings, in lists, and in the names of files."""
+    odd = UNPLACED.replace("#loc = loc(unknown)\n", "#loc = loc(unknown)\n#loc1 = loc(unknown)\n").replace(
+        "() -> index loc(#loc)", '() -> index loc("we loc(#loc1), ird.py":3:4)'
+    )
+    odd = odd.replace("%0, %0)", "%0)").replace("index, index)", "index)")
+    attributes = 'a.b = "x loc(unknown)) y \\22 loc(#loc1)", a.c = [loc("u"), loc(unknown), 2]'
+    odd = odd.replace("  }) : () -> () loc(#loc)\n})", f"  }}) {{{attributes}}} : () -> () loc(#loc)\n}})")
+    source = programs.source(Printed(odd), None)
+    text = source.data.decode()
+    assert 'loc("we loc(#loc1), ird.py":3:4)' in text
+    assert attributes in text
+    assert text.count(" loc(") == 7  # two aliases, the place and what is in it, two in the string, one in the list
+    assert offload.compile(Printed(odd)).functions
+
+
+def test_what_prints_no_text() -> None:
+    module = Printed("x")
+    module._text = b"module {}"  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"gives no text but bytes"):
+        offload.compile(module)
+    with pytest.raises(offload.OffloadError, match=r"source is no text: '\\udc80' at its character 3"):
+        offload.compile(Printed("// \udc80\nmodule {}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import emit
+from compiling import emit, emit_text
 from emulator.running import running_on
 
 from offload.errors import CompileError
@@ -75,14 +75,16 @@ gpu.func @k(%a: memref<?x?xf16, strided<[?, 1], offset: ?>>, %b: memref<16x16xf1
 # Where the three matrices are in their memory: anywhere, and as PTX has it, at 32 bytes, with lines of whole 16 bytes.
 ANYWHERE = {"left_of_a": 3, "wide": 20, "left_of_c": 1}
 ALIGNED = {"left_of_a": 0, "wide": 24, "left_of_c": 8}
-# Instead of a matrix, what a loop carries of the sum of two.
+# Instead of a matrix, a choice of two sums of two.
 SUM = """
+  %none = arith.constant 0.0 : f16
+  %zeros = gpu.subgroup_mma_constant_matrix %none : !B
+  %choice = arith.cmpi ult, %n, %c256 : index
   %e = gpu.subgroup_mma_load_matrix %w[%c0, %c0] {{leadDimension = {wide} : index{other}}}
     : memref<16x{wide}xf16, #gpu.address_space<workgroup>> -> !B
   %s = gpu.subgroup_mma_elementwise addf %q, %e : (!B, !B) -> !B
-  %u = scf.for %k = %c0 to %c2 step %c1 iter_args(%v = %s) -> (!B) {{
-    scf.yield %v : !B
-  }}
+  %v = gpu.subgroup_mma_elementwise addf %s, %zeros : (!B, !B) -> !B
+  %u = arith.select %choice, %v, %s : !B
   %d = gpu.subgroup_mma_compute %p, %u, %z"""
 BY_COLUMNS = ", transpose"
 
@@ -127,7 +129,7 @@ def test_matrices_in_memory(chip: str, transposed: int) -> None:
 
 @pytest.mark.parametrize("chip", ["host", "gfx1100", "sm_80"])
 def test_a_sum_of_matrices_by_columns(chip: str) -> None:
-    """The product of what a loop carries does not say how it was loaded."""
+    """The product of a choice of sums does not say how they were loaded."""
     a, b, c = _multiplied(chip, _of_a_sum(BY_COLUMNS, BY_COLUMNS), aligned=True)
     np.testing.assert_array_equal(c, a @ (2 * b.T))
 
@@ -210,3 +212,81 @@ def test_matrices_that_loops_carry(chip: str, flow: str) -> None:
     with running_on(chip, source) as library:
         library.kernels.k[1, 32](a, b, c, 3, True)
     np.testing.assert_array_equal(c, expected)
+
+
+# Loops that load the next matrices while they multiply what they have.
+AHEAD = """
+!A = !gpu.mma_matrix<16x16xf16, "AOp">
+!B = !gpu.mma_matrix<16x16xf16, "BOp">
+!C = !gpu.mma_matrix<16x16xf32, "COp">
+gpu.module @m {{
+{function}
+gpu.func @k(%a: memref<16x16xf16>, %b: memref<16x16xf16>, %c: memref<16x16xf32>, %n: index) kernel {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x0 = gpu.subgroup_mma_load_matrix %a[%c0, %c0] {{leadDimension = 16 : index{left}}} : memref<16x16xf16> -> !A
+  %y0 = gpu.subgroup_mma_load_matrix %b[%c0, %c0] {{leadDimension = 16 : index{right}}} : memref<16x16xf16> -> !B
+  %z = gpu.subgroup_mma_load_matrix %c[%c0, %c0] {{leadDimension = 16 : index}} : memref<16x16xf32> -> !C
+  %r:3 = {loop} iter_args({carried}) -> ({types}) {{
+    %d = {product} : {signature}
+    %x1 = gpu.subgroup_mma_load_matrix %a[%c0, %c0] {{leadDimension = 16 : index{left}}} : memref<16x16xf16> -> !A
+    %y1 = gpu.subgroup_mma_load_matrix %b[%c0, %c0] {{leadDimension = 16 : index{right}}} : memref<16x16xf16> -> !B
+    {end} {yielded} : {types}
+  }}
+  gpu.subgroup_mma_store_matrix %r#{sum}, %c[%c0, %c0] {{leadDimension = 16 : index}} : !C, memref<16x16xf32>
+  gpu.return
+}}
+}}
+"""
+PRODUCT = "gpu.subgroup_mma_compute %x, %y, %acc"
+FUNCTION = f"""func.func private @g(%x: !A, %y: !B, %acc: !C) -> !C {{
+  %d = {PRODUCT} : !A, !B -> !C
+  return %d : !C
+}}"""
+CARRIED = {"x": ("%x = %x0", "!A", "%x1"), "y": ("%y = %y0", "!B", "%y1"), "z": ("%acc = %z", "!C", "%d")}
+
+
+def _ahead(order: str, left: str, right: str, loop: str = "scf", called: bool = False) -> str:
+    carried, types, yielded = (", ".join(parts) for parts in zip(*(CARRIED[each] for each in order), strict=True))
+    heads = {"scf": "scf.for %i = %c0 to %n step %c1", "affine": "affine.for %i = 0 to %n"}
+    return AHEAD.format(
+        left=left, right=right, carried=carried, types=types, yielded=yielded, sum=order.index("z"),
+        loop=heads[loop], end=f"{loop}.yield", function=FUNCTION if called else "",
+        product="func.call @g(%x, %y, %acc)" if called else PRODUCT,
+        signature="(!A, !B, !C) -> !C" if called else "!A, !B -> !C",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", ["scf", "affine"])
+@pytest.mark.parametrize("order", ["xyz", "zxy", "yzx"])
+@pytest.mark.parametrize(("left", "right"), [("", ""), (BY_COLUMNS, ""), ("", BY_COLUMNS), (BY_COLUMNS, BY_COLUMNS)])
+def test_loops_that_load_ahead(left: str, right: str, order: str, loop: str) -> None:
+    """The emulator of PTX takes products of any layout alike: what they say is compared with the loads."""
+    source = _ahead(order, left, right, loop)
+    words = ".".join("col" if each else "row" for each in (left, right))
+    text = emit_text(source, "isa", ["nvvm:sm_80"])
+    assert text.count("wmma.mma.sync.aligned.") == text.count(f"wmma.mma.sync.aligned.{words}.") > 0
+    random = np.random.default_rng(7)
+    a, b = (random.integers(-3, 4, (16, 16)).astype(np.float16) for _ in range(2))
+    wide = [x.astype(np.float32).T if flag else x.astype(np.float32) for x, flag in ((a, left), (b, right))]
+    c = random.integers(-9, 9, (16, 16)).astype(np.float32)
+    expected = 3 * (wide[0] @ wide[1]) + c
+    for chip in ("host", "gfx1100"):
+        found = c.copy()
+        with running_on(chip, source) as library:
+            library.kernels.k[1, 32](a, b, found, 3)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_loop_that_changes_how_it_loads() -> None:
+    source = _ahead("xyz", "", "").replace("%x1 = ", "%x1 = ", 1)
+    first, _, rest = source.partition("%x1 = ")
+    mixed = f"{first}%x1 = {rest.replace('16 : index}', '16 : index, transpose}', 1)}"
+    with pytest.raises(CompileError, match="the matrix a is made of some that are loaded with `transpose` and some"):
+        emit(mixed, "lowered", ["nvvm:sm_80"])
+
+
+def test_functions_of_matrices() -> None:
+    """NVIDIA's take them; how they are loaded is known where they are called."""
+    text = emit_text(_ahead("xyz", BY_COLUMNS, "", called=True), "isa", ["nvvm:sm_80"])
+    assert text.count("wmma.mma.sync.aligned.") == text.count("wmma.mma.sync.aligned.col.row.") > 0

@@ -219,6 +219,27 @@ def test_arguments_that_ptx_has_not(argument: str, what: str, function: str) -> 
     assert emit(source, "isa", ["rocdl:gfx942"])
 
 
+@pytest.mark.parametrize(
+    ("argument", "right"),
+    [
+        ("!llvm.struct<(i8, i128)>", False),
+        ("!llvm.struct<(i8, array<2 x struct<(i8, i65)>>)>", False),
+        ("!llvm.struct<packed (i8, i128)>", True),
+        ("i128", True),
+        ("!llvm.struct<(i8, i64)>", True),
+    ],
+)
+def test_wide_numbers_in_structs(argument: str, right: bool) -> None:
+    """The host has them at multiples of 16 bytes, AMD's GPUs at multiples of 8."""
+    source = kernel(f"%x: {argument}")
+    if right:
+        assert emit(source, "isa", ["rocdl:gfx942"])
+        return
+    with pytest.raises(CompileError, match="a number of more than 64 bits is not where the host has it") as caught:
+        emit(source, "isa", ["rocdl:gfx942"])
+    assert caught.value.diagnostics[0].line == 2
+
+
 @pytest.mark.parametrize("size", [-1, 2])
 def test_a_size_that_there_is_none_of(size: int) -> None:
     """mlir-opt 22 ends with a segmentation fault."""

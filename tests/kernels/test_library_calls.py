@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from compiling import emit
 from emulator.running import running_on
+
+from offload.errors import CompileError
 
 ONE = ("acos", "asin", "atan", "cbrt", "cos", "erf", "erfc", "exp", "fabs", "floor", "log1p", "rint", "sqrt", "tanh")
 TWO = {"atan2": math.atan2, "copysign": math.copysign, "fmax": max, "fmin": min, "fmod": math.fmod, "pow": math.pow}
@@ -57,3 +60,28 @@ def test_functions_of_libraries(vendor: str, target: str, kind: str, dialect: st
     wanted = [(BY_NAME.get(name) or getattr(math, name))(float(x)) for name in ONE]
     wanted += [function(float(x), float(y)) for function in TWO.values()]
     np.testing.assert_allclose(found, [*wanted, float(x) * float(y) + float(x)], rtol=2e-6 if kind == "f32" else 1e-14)
+
+
+@pytest.mark.parametrize(
+    ("target", "function", "owner"),
+    [
+        ("host", "__nv_hypotf", "nvvm"),
+        ("rocdl:gfx942", "__nv_hypotf", "nvvm"),
+        ("nvvm:sm_90", "__ocml_hypot_f32", "rocdl"),
+    ],
+)
+def test_functions_that_are_no_operations(target: str, function: str, owner: str) -> None:
+    source = f"""
+    gpu.module @m {{
+      func.func private @{function}(f32, f32) -> f32
+      gpu.func @k(%x: f32, %o: memref<f32>) kernel {{
+        %r = func.call @{function}(%x, %x) : (f32, f32) -> f32
+        memref.store %r, %o[] : memref<f32>
+        gpu.return
+      }}
+    }}"""
+    with pytest.raises(CompileError, match=f"it has a name of the library of {owner}, which {target}") as caught:
+        emit(source, "object", [target])
+    (found,) = caught.value.diagnostics
+    assert (found.line, found.column) == (5, 14)
+    assert "write an operation of math" in found.message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import emit_text
+from compiling import emit_text, on_host
 from emulator.running import running_on
 
 WEIGHTS = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
@@ -38,3 +38,17 @@ def test_constants_are_one_array_each() -> None:
     assert code.count("[24 x float] [float") == 2
     assert "[6 x i64] [i64" in code
     assert "x [4 x float]" not in code
+
+
+def test_resources_of_no_elements() -> None:
+    source = """
+func.func @f() -> (tensor<0x3xf32>, tensor<0xf32>) {
+  %a = arith.constant dense_resource<none> : tensor<0x3xf32>
+  %b = arith.constant dense_resource<none> : tensor<0xf32>
+  return %a, %b : tensor<0x3xf32>, tensor<0xf32>
+}
+{-#
+  dialect_resources: { builtin: { none: "0x04000000" } }
+#-}
+"""
+    assert [found.shape for found in on_host(source).f()] == [(0, 3), (0,)]

@@ -68,6 +68,17 @@ static Type oddPart(Type type, bool isWhole = true) {
   return scalarBit || (bits >= 8 && llvm::isPowerOf2_32(bits)) ? Type() : type;
 }
 
+/// A number of more than 64 bits that is part of a struct: it is at a multiple of 16 bytes in the host's
+/// memory, and of 8 in that of AMD GPUs.
+static bool hasWidePart(Type type, bool isPart = false) {
+  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
+    return hasWidePart(array.getElementType(), isPart);
+  if (auto structure = dyn_cast<LLVM::LLVMStructType>(type))
+    return !structure.isOpaque() && !structure.isPacked() &&
+           llvm::any_of(structure.getBody(), [](Type part) { return hasWidePart(part, /*isPart=*/true); });
+  return isPart && type.isInteger() && type.getIntOrFloatBitWidth() > 64;
+}
+
 static std::optional<std::string> whyNotArgument(Type type, const ChipName &where) {
   if (auto memref = dyn_cast<BaseMemRefType>(type)) {
     bool ofBlock = isWorkgroup(memref.getMemorySpace());
@@ -83,6 +94,10 @@ static std::optional<std::string> whyNotArgument(Type type, const ChipName &wher
     return "a kernel's argument of type " + spelled(type) +
            " points to a descriptor in the host's memory, which the device cannot read: cast it to a memref "
            "with a rank before the launch";
+  if (where.target == "rocdl" && hasWidePart(type))
+    return "a kernel cannot have an argument of type " + spelled(type) +
+           " on AMD GPUs, where a number of more than 64 bits is not where the host has it: pass parts of 64 "
+           "bits, the number alone, or memory";
   if (where.target != "nvvm")
     return std::nullopt;
   if (isEmpty(type))

@@ -218,6 +218,9 @@ LogicalResult giveNamesBack(gpu::GPUModuleOp module) {
 
 void flattenConstant(LLVM::GlobalOp global) {
   auto value = dyn_cast_or_null<ElementsAttr>(global.getValueAttr());
+  // MLIR's translation divides by the number of elements of a resource.
+  if (isa_and_nonnull<DenseResourceElementsAttr>(value) && value.getNumElements() == 0)
+    return global.setValueAttr(DenseElementsAttr::get(value.getShapedType(), ArrayRef<Attribute>()));
   if (!value || value.getShapedType().getRank() < 2 || value.isSplat())
     return;
   Type element = global.getType();

@@ -240,19 +240,29 @@ void writePack(linalg::PackOp op, IRRewriter &b) {
   b.replaceOp(op, made.getResult(0));
 }
 
+bool readsAlone(Operation *user, Value memory) {
+  if (auto copy = dyn_cast<memref::CopyOp>(user))
+    return copy.getTarget() != memory;
+  if (auto computed = dyn_cast<linalg::LinalgOp>(user))
+    return !llvm::is_contained(computed.getDpsInits(), memory);
+  return isa<memref::LoadOp, memref::DimOp, memref::DeallocOp>(user);
+}
+
 /// Is it the only tensor of an allocation, which nothing writes to any more where the tensor is first used?
 bool isAlone(bufferization::ToTensorOp op) {
   Value memory = op.getBuffer();
   Block *block = op->getBlock();
-  if (!isa_and_nonnull<memref::AllocOp>(memory.getDefiningOp()) || memory.getParentBlock() != block)
+  if (op.getWritable() || !isa_and_nonnull<memref::AllocOp>(memory.getDefiningOp()) ||
+      memory.getParentBlock() != block ||
+      llvm::any_of(op->getUsers(), llvm::IsaPred<bufferization::ToBufferOp>))
     return false;
   return llvm::all_of(memory.getUsers(), [&](Operation *user) {
-    if (user == op || isa<memref::LoadOp, memref::DimOp, memref::DeallocOp>(user))
+    if (user == op || readsAlone(user, memory))
       return true;
-    bool isWrite = isa<memref::CopyOp, linalg::LinalgOp>(user) ||
-                   (isa<memref::StoreOp>(user) && cast<memref::StoreOp>(user).getMemRef() == memory);
+    bool writesAlone = isa<memref::CopyOp, linalg::LinalgOp>(user) ||
+                       (isa<memref::StoreOp>(user) && cast<memref::StoreOp>(user).getMemRef() == memory);
     Operation *writes = block->findAncestorOpInBlock(*user);
-    return isWrite && writes && llvm::all_of(op->getUsers(), [&](Operation *reader) {
+    return writesAlone && writes && llvm::all_of(op->getUsers(), [&](Operation *reader) {
              Operation *reads = block->findAncestorOpInBlock(*reader);
              return reads && writes->isBeforeInBlock(reads);
            });
