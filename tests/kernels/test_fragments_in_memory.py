@@ -290,3 +290,29 @@ def test_functions_of_matrices() -> None:
     """NVIDIA's take them; how they are loaded is known where they are called."""
     text = emit_text(_ahead("xyz", BY_COLUMNS, "", called=True), "isa", ["nvvm:sm_80"])
     assert text.count("wmma.mma.sync.aligned.") == text.count("wmma.mma.sync.aligned.col.row.") > 0
+
+
+def test_functions_that_give_matrices() -> None:
+    source = _ahead("xyz", BY_COLUMNS, "").replace(
+        "gpu.func @k",
+        """func.func private @ahead(%m: memref<16x16xf16>) -> !A {
+  %c0 = arith.constant 0 : index
+  %x = gpu.subgroup_mma_load_matrix %m[%c0, %c0] {leadDimension = 16 : index, transpose} : memref<16x16xf16> -> !A
+  return %x : !A
+}
+gpu.func @k""",
+    )
+    start = source.index("%x1 = ")
+    end = source.index("\n", start)
+    source = source[:start] + "%x1 = func.call @ahead(%a) : (memref<16x16xf16>) -> !A" + source[end:]
+    text = emit_text(source, "isa", ["nvvm:sm_80"])
+    assert text.count("wmma.mma.sync.aligned.") == text.count("wmma.mma.sync.aligned.col.row.") > 0
+    with pytest.raises(CompileError, match="the matrix a is made of some that are loaded with `transpose` and some"):
+        emit(
+            source.replace(
+                "16 : index, transpose} : memref<16x16xf16> -> !A\n  return",
+                "16 : index} : memref<16x16xf16> -> !A\n  return",
+            ),
+            "lowered",
+            ["nvvm:sm_80"],
+        )

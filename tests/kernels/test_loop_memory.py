@@ -189,6 +189,56 @@ def test_allocations_of_a_thread(target: str, place: str) -> None:
     np.testing.assert_array_equal(x, count * np.arange(8))
 
 
+BLOCKS = """
+gpu.module @m {{
+  gpu.func @k(%x: memref<?xf32>, %n: index) kernel {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %first = memref.alloc() : memref<256xf32>
+    %t = gpu.thread_id x
+    cf.br ^head(%c0 : index{first})
+  ^head(%i: index{taken}):
+    %more = arith.cmpi ult, %i, %n : index
+    cf.cond_br %more, ^body, ^end
+  ^body:
+    %b = memref.alloc() : memref<256xf32>
+    %v = memref.load %x[%t] : memref<?xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %b[%c1] : memref<256xf32>
+    %u = memref.load %b[%c1] : memref<256xf32>
+    %h = arith.subf %u, %v : f32
+    memref.store %h, %x[%t] : memref<?xf32>
+    {freed}
+    %j = arith.addi %i, %c1 : index
+    cf.br ^head(%j : index{next})
+  ^end:
+    memref.dealloc %first : memref<256xf32>
+    gpu.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "sm_90", "gfx1100"])
+def test_allocations_in_loops_of_blocks(target: str) -> None:
+    source = BLOCKS.format(first="", taken="", freed="memref.dealloc %b : memref<256xf32>", next="")
+    x = np.arange(8, dtype=np.float32)
+    with running_on(target, source) as library:
+        library.kernels.k[1, 8](x, 100_000 if target == "host" else 5)
+    np.testing.assert_array_equal(x, np.arange(8))
+
+
+def test_an_allocation_that_a_block_is_given_needs_an_allocator() -> None:
+    source = BLOCKS.format(
+        first=", memref<256xf32>", taken=", %given: memref<256xf32>", freed="", next=", memref<256xf32>"
+    )
+    source = source.replace("(%c0 : index, ", "(%c0, %first : index, ").replace("(%j : index, ", "(%j, %b : index, ")
+    source = source.replace("%u = memref.load %b", "%u = memref.load %given")
+    with pytest.raises(CompileError, match="threads have no allocator") as caught:
+        emit(source, "lowered")
+    assert caught.value.diagnostics[0].line in (6, 13)
+
+
 def test_an_allocation_that_is_passed_on_needs_an_allocator() -> None:
     source = """
     gpu.module @m {

@@ -35,7 +35,7 @@ SmallVector<Value> returnedFor(OpResult result, CallOpInterface call) {
   SmallVector<Value> returned;
   if (auto function = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable()))
     for (Block &block : function.getFunctionBody())
-      if (Operation *end = block.getTerminator(); end->hasTrait<OpTrait::ReturnLike>())
+      if (Operation *end = block.getTerminator(); end->getNumSuccessors() == 0)
         returned.push_back(end->getOperand(result.getResultNumber()));
   return returned;
 }
@@ -85,9 +85,8 @@ std::optional<std::string> whyNotLayouts(gpu::SubgroupMmaComputeOp op, bool load
     Loads loads(fragment);
     if (loads.byRows && loads.byColumns && !loadsMayDiffer)
       return ("the matrix " + name +
-              " is made of some that are loaded with `transpose` and some that are not: load all of them in "
-              "one "
-              "way, as threads have other elements of each")
+              " is made of some that are loaded with `transpose` and some that are not: threads have other "
+              "elements of each, so load all of them in one way")
           .str();
     if (says && loads.byRows)
       return ("the matrix " + name + " is loaded without `transpose`, and its product is with `" + name +

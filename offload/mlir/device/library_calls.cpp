@@ -66,12 +66,14 @@ void libraryCallsToMath(Operation *root, StringRef library) {
     if (!callee || call->getNumResults() != 1)
       return;
     Type type = call->getResult(0).getType();
-    auto function = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
-    if (!(type.isF16() || type.isF32() || type.isF64()) || !function || !function.isExternal() ||
+    if (!(type.isF16() || type.isF32() || type.isF64()) ||
         !llvm::all_of(call->getOperandTypes(), [&](Type given) { return given == type; }))
       return;
     StringRef plain = plainName(callee.getLeafReference(), type, library), name = operationOf(plain);
     if (name.empty() || call->getNumOperands() != operandsOf(plain))
+      return;
+    auto function = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
+    if (!function || !function.isExternal()) // the program's own
       return;
     OpBuilder b(call);
     Operation *op = b.create(OperationState(call->getLoc(), name, call->getOperands(), type));

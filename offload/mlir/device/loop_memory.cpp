@@ -43,7 +43,8 @@ bool isPassedOn(Value memory) {
         shown.push_back(branch->getResult(use.getOperandNumber()));
         continue;
       }
-      if (isKept || user->hasTrait<OpTrait::IsTerminator>() || isa<RegionBranchOpInterface>(user) ||
+      // The last of a block is its terminator. (Operation::hasTrait does not know IsTerminator here.)
+      if (isKept || user == &user->getBlock()->back() || isa<RegionBranchOpInterface>(user) ||
           isa<memref::ExtractAlignedPointerAsIndexOp, LLVM::PtrToIntOp>(user))
         return true;
       llvm::copy_if(user->getResults(), std::back_inserter(shown),

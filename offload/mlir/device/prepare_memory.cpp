@@ -153,7 +153,8 @@ void giveThroughMemory(memref::AllocaScopeOp op) {
   op.erase();
 }
 
-/// What compilers of functions for a thread leave, which take its memory from an allocator.
+/// What compilers of functions for a thread leave, which take its memory from an allocator. It is the
+/// function's, used again where a loop makes it again: loops of blocks have no scopes that it could end with.
 void keepPrivate(memref::AllocOp op) {
   MemRefType type = op.getType();
   if (type.getMemorySpace() || !type.hasStaticShape() || !type.getLayout().isIdentity() || isPassedOn(op))
@@ -161,7 +162,8 @@ void keepPrivate(memref::AllocOp op) {
   for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
     if (isa<memref::DeallocOp>(user))
       user->erase();
-  OpBuilder b(op);
+  Region &body = op->getParentOfType<FunctionOpInterface>().getFunctionBody();
+  OpBuilder b = OpBuilder::atBlockBegin(&body.front());
   op.replaceAllUsesWith(memref::AllocaOp::create(b, op.getLoc(), type, op.getAlignmentAttr()).getResult());
   op.erase();
 }
