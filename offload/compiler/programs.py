@@ -94,8 +94,9 @@ def _text(printer: Callable[..., str]) -> bytes:
         raise TypeError(f"the module's get_asm() gives no text but {type(text).__name__}")
     unknown = re.findall(r"^#(loc\d*) = loc\(unknown\)$", text, re.MULTILINE)
     places = "|".join(["unknown", *(f"#{alias}" for alias in unknown)])
-    # Behind an operation or an argument; what is in a text, in a list or has a name is something else.
-    placed = rf'"(?:[^"\\]|\\.)*"|(?<![=,]) loc\((?:{places})\)(?=[,): \n]|$)'
+    # Behind an operation or an argument; what is in a string, in a list or has a name is something else. A string may
+    # be the weights of a network: of one letter after the other, it would take minutes.
+    placed = rf'"[^"\\]*(?:\\.[^"\\]*)*"|(?<![=,]) loc\((?:{places})\)(?=[,): \n]|$)'
     return _encoded(re.sub(placed, lambda found: found[0] if found[0].startswith('"') else "", text))
 
 
