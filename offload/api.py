@@ -15,7 +15,7 @@ from offload.paths import named, output_named
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from offload.compiler.programs import Module
+    from offload.compiler.programs import Program
     from offload.compiler.request import BuildRequest, Source
     from offload.runtime import Library
     from offload.runtime.backends import Backend
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from offload.targets import Target
 
     PathLike = str | os.PathLike[str]
-    Program = PathLike | Module
     Targets = str | Target | Iterable[str | Target] | None
 
 Item = TypeVar("Item")

@@ -13,8 +13,6 @@ from offload.compiler.request import Source
 from offload.errors import OffloadError
 from offload.paths import named
 
-PathLike = str | os.PathLike[str]
-
 
 class Module(Protocol):
     """A module or an operation of MLIR's Python bindings: every project that has some has a copy of these in its own
@@ -24,6 +22,9 @@ class Module(Protocol):
     def operation(self) -> Any:
         """What prints it: its ``get_asm``."""
         ...
+
+
+Program = str | os.PathLike[str] | Module
 
 
 def source(given: Any, name: str | None) -> Source:
@@ -58,10 +59,11 @@ def sources(given: Any | Sequence[Any]) -> list[Source]:
     except TypeError:
         raise OffloadError(f"{what}, not {reprlib.repr(given)}") from None
     found: list[Source] = []
+    modules = 0
     for item in each:
         if printed := _printer(item):
-            number = sum(source.name.startswith("<module") for source in found) + 1
-            found.append(Source("<module>" if number == 1 else f"<module {number}>", _text(printed)))
+            modules += 1
+            found.append(Source("<module>" if modules == 1 else f"<module {modules}>", _text(printed)))
             continue
         if isinstance(item, str) and _is_text(item):
             raise OffloadError(

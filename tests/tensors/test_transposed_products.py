@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from compiling import PROGRAMS, emit_text
@@ -77,6 +79,9 @@ def test_both_matrices(chip: str) -> None:
     x, w, q, v = (
         random.integers(-4, 5, shape).astype(np.float32) for shape in ((160, 40), (5, 160), (7, 160), (9, 160))
     )
+    both, twice = emit_text(BOTH, "kernels").split("func.func @twice")
+    assert "memref<40x160xf32>, %" in both  # which would be read by columns
+    assert re.search(r"args\(.*memref<7x160xf32>.*memref<9x160xf32>", twice)
     with running_on(chip, BOTH) as library:
         product, moved = library.both(x, w)
         np.testing.assert_array_equal(product.numpy(), x.T @ w.T + 1)
