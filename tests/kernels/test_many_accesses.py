@@ -133,11 +133,12 @@ def test_many_launches() -> None:
 def test_code_of_many_launches() -> None:
     def took(stage: str) -> float:
         begin = time.process_time()
-        emit(launching(900), stage, cache=False)
+        emit(launching(1800), stage, cache=False)
         return time.process_time() - begin
 
     took("host-llvm")
-    assert min(took("so") for _ in range(2)) < 4.5 * min(took("host-llvm") for _ in range(2))
+    # 3.5 to 4.7 times, as machines differ; with the square of their number it took some 6 seconds more.
+    assert min(took("so") for _ in range(2)) < 6.5 * min(took("host-llvm") for _ in range(2))
 
 
 def squaring(number: int) -> str:
